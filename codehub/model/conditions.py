@@ -1,0 +1,73 @@
+"""What was observed (facts) and what was made of it (conditions).
+
+Unknown is a value of its own everywhere: a provider that cannot be asked says nothing about
+what it holds, and no destructive step may rest on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class ConditionStatus(StrEnum):
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class ConditionName(StrEnum):
+    VOLUME_READY = "storage.volume_ready"
+    ARCHIVE_READY = "storage.archive_ready"
+    CONTAINER_READY = "infra.container_ready"
+    HEALTHY = "policy.healthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One judged fact, Kubernetes style."""
+
+    status: ConditionStatus
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class ContainerFact(StrEnum):
+    """What the engine says of the container."""
+
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+    EXITED = "exited"
+    RUNNING = "running"
+
+
+class Presence(StrEnum):
+    """Whether a volume or an archive is there."""
+
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+    PRESENT = "present"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one pass observed of one workspace.
+
+    `volume` is the volume named by `home_store_key` (ABSENT when none is named). `volume_complete`
+    says that it was provisioned empty or that its restore was committed. `archive` is the object
+    and its commit marker under `archive_key`, with the recorded size. `strays` are containers and
+    volumes of this workspace that nothing refers to: they are removed, they are no error.
+    """
+
+    container: ContainerFact = ContainerFact.UNKNOWN
+    port_answered: bool = False
+    volume: Presence = Presence.UNKNOWN
+    volume_complete: bool = True
+    archive: Presence = Presence.UNKNOWN
+    strays: Presence = Presence.ABSENT
+    reasons: tuple[str, ...] = field(default=())

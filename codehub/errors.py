@@ -92,7 +92,25 @@ class NotFound(Refused):
 
 
 class LimitReached(Refused):
-    """One more would be above a limit."""
+    """One more would be above a limit.
+
+    `limit` is how many may run, `position` the place this one would have among those that run or
+    wait to run, `running` the owner's own among them (none for the hub's limit: not theirs to see).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        limit: int = 0,
+        position: int = 0,
+        running: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.limit = limit
+        self.position = position
+        self.running = tuple(running)
 
 
 class DatabaseProblem(CodeHubError):

@@ -61,7 +61,8 @@ class Facts:
     `volume` is the volume named by `home_store_key` (ABSENT when none is named). `volume_complete`
     says that it was provisioned empty or that its restore was committed. `archive` is the object
     and its commit marker under `archive_key`, with the recorded size. `strays` are containers and
-    volumes of this workspace that nothing refers to: they are removed, they are no error.
+    volumes of this workspace that nothing refers to, and volumes that were retired: they are
+    removed, they are no error.
     """
 
     container: ContainerFact = ContainerFact.UNKNOWN

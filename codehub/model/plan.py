@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from codehub.model.workspace import Runtime
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,12 +36,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field: texts ready to show, secrets already withheld; `effect` says when it counts."""
+    """One field: texts ready to show, secrets already withheld; `effect` says when it counts.
+
+    `withheld` says that the values may not be shown: then `old` is None and `new` is one of the
+    words "added", "removed" and "changed".
+    """
 
     field: str
     old: str | None
     new: str | None
     effect: str = ""
+    withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +55,9 @@ class Change:
 
     `path` starts with the phase it is in and alternates operations and phases. `deferred` says why
     a change waits (in use, next start). `held` says what holds it below its declared state.
-    `stops_now` names whom applying would interrupt. `seen` binds a saved plan to what was observed:
-    generation, phase and operation of a stored workspace, None for what does not exist.
+    `stops_now` names whom applying would interrupt at once, `stops_later` whom once they pause.
+    `seen` binds a saved plan to what was observed: generation, phase and operation of a stored
+    workspace, None for what does not exist.
     """
 
     kind: Kind
@@ -61,6 +70,7 @@ class Change:
     deferred: str | None = None
     held: str | None = None
     stops_now: str | None = None
+    stops_later: str | None = None
     seen: str | None = None
 
 
@@ -97,6 +107,31 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What a person asked of the plan, and the settings of this hub that it depends on.
+
+    `now` is `apply --now`: lowering does not wait while a workspace is in use. The two TTLs are
+    the settings (seconds) for workspaces that leave theirs to the hub, `retention` is how long a
+    deleted workspace's archive is kept. Lowering waits for `drain_idle`, at most `drain_limit`.
+    """
+
+    as_of: datetime | None = None
+    target: str | None = None
+    show_env: bool = False
+    now: bool = False
+    enabled: frozenset[Runtime] = frozenset(Runtime)
+    standby_ttl: int = 600
+    archive_ttl: int = 1800
+    retention: timedelta = timedelta(days=7)
+    drain_idle: timedelta = timedelta(minutes=5)
+    drain_limit: timedelta = timedelta(hours=1)
+
+
+PASSIVE: Final = frozenset({Action.HELD, Action.ORPHAN, Action.NONE})
+"""The actions that change nothing: what is listed for the reader only."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The whole of it. `base` is the stored revision's id and digest, None for an empty hub."""
 
@@ -104,6 +139,8 @@ class Plan:
     made_at: datetime
     directory: str
     commit: str | None = None
+    dirty: bool = False
+    hub_id: str | None = None
     base_revision: int | None = None
     base_digest: str | None = None
     against_empty: bool = False
@@ -117,5 +154,4 @@ class Plan:
 
     @property
     def has_changes(self) -> bool:
-        passive = (Action.HELD, Action.ORPHAN, Action.NONE)
-        return any(change.action not in passive for change in self.changes)
+        return any(change.action not in PASSIVE for change in self.changes)

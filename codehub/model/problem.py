@@ -30,3 +30,23 @@ class Problem:
     def __str__(self) -> str:
         head = f"{self.place}: "
         return head + (f"{self.field}: {self.message}" if self.field else self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A problem before its place is known: `path` leads to it inside its document.
+
+    `at_key` says that the key itself is wrong, not what stands under it.
+    """
+
+    path: tuple[str | int, ...]
+    message: str
+    at_key: bool = False
+
+    @property
+    def field(self) -> str:
+        """The path as people write it: `spec.webhooks[0].url`."""
+        text = ""
+        for part in self.path:
+            text += f"[{part}]" if isinstance(part, int) else f".{part}"
+        return text.removeprefix(".")

@@ -67,6 +67,14 @@ class IntentSource(StrEnum):
     CLI = "cli"
 
 
+class RecoverMode(StrEnum):
+    """How a person asks for recovery; data that was lost needs one of the latter two."""
+
+    PLAIN = "plain"
+    FROM_ARCHIVE = "from-archive"
+    ACCEPT_EMPTY = "accept-empty"
+
+
 LEVELS: Final[dict[str, int]] = {
     "DELETED": -1,
     "PENDING": 0,

@@ -185,6 +185,8 @@ class Workspace:
     `declaration` stays after its spec is removed (protection and the owner are kept in the
     database); `orphaned` then says that no spec declares it any more. `generation` moves with
     every change of the declaration. `template_digest` covers image, command, env, port, resources.
+    `declared_at` is the time at which the declared state or the template last changed: a lowering
+    that comes from git waits for people at most so long after it.
     """
 
     id: UUID
@@ -197,6 +199,7 @@ class Workspace:
     spec_revision: int | None = None
     orphaned: bool = False
     created_at: datetime | None = None
+    declared_at: datetime | None = None
 
     @property
     def name(self) -> str:

@@ -1,0 +1,1 @@
+"""The verbs: pure functions that decide. Time is an argument; nothing here touches the world."""

@@ -1,0 +1,1 @@
+"""Read a spec directory, from disk or from git: everything it declares, or all that is wrong."""

@@ -1,0 +1,1 @@
+"""Values into what people and scripts read: text, JSON, Markdown, HTML."""

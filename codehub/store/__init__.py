@@ -1,0 +1,1 @@
+"""PostgreSQL: the tables, the migrations, and every query by name."""

@@ -1,0 +1,82 @@
+"""The files of a server: makes a new database, and clears what a crash left in the way.
+
+PostgreSQL calls such a directory a cluster. Everything here runs before the server does.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from typing import IO, TYPE_CHECKING, Final
+
+from codehub.embedded.postmaster import is_alive, leftovers, read_pid_file, running_postmaster
+from codehub.errors import DatabaseProblem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codehub.embedded.account import Account
+    from codehub.embedded.programs import Programs
+
+USER: Final = "codehub"
+INITDB: Final = ("--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=reject")
+ENVIRONMENT: Final = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+"""All that the programs see: a person's PGDATA or PGOPTIONS must not change them."""
+LARGEST_LOG: Final = 10_000_000
+
+
+def made_by(data: Path) -> int | None:
+    """The major version that made the data, None where there is none yet."""
+    try:
+        return int((data / "PG_VERSION").read_text())
+    except FileNotFoundError:
+        return None
+
+
+def make_cluster(data: Path, programs: Programs, account: Account) -> None:
+    """Runs initdb beside the final place: a crash in the middle leaves nothing half made."""
+    partial = data.with_name("data.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(mode=0o700)
+    account.own(partial)
+    made = subprocess.run(
+        [programs.directory / "initdb", "-D", partial, "-U", USER, *INITDB],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        env=ENVIRONMENT,
+        check=False,
+        timeout=600,
+        **account.popen_arguments(),
+    )
+    if made.returncode != 0:
+        shutil.rmtree(partial, ignore_errors=True)
+        said = "\n".join((made.stderr or made.stdout).splitlines()[-6:])
+        raise DatabaseProblem(
+            f"the embedded PostgreSQL could not make its database in {data.parent}:\n{said}",
+            hint="check the free space and the permissions of that directory",
+        )
+    partial.rename(data)
+
+
+def clear_stale_pid_file(data: Path, deadline: float) -> None:
+    """Removes a pid file whose number is somebody else's now; PostgreSQL would refuse to start.
+
+    A dead number is left to PostgreSQL, which knows it as stale. Orphans of a killed server end by
+    themselves, and until then the data is not ours.
+    """
+    while leftovers(data) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    noted = read_pid_file(data)
+    if noted and is_alive(noted.pid) and running_postmaster(data) is None:
+        (data / "postmaster.pid").unlink()
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """The server's log, to be added to; a large one is put aside."""
+    if path.exists() and path.stat().st_size > LARGEST_LOG:
+        path.replace(path.with_name(f"{path.name}.old"))
+    path.touch(mode=0o600)
+    return path.open("ab")

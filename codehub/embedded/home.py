@@ -1,0 +1,61 @@
+"""Where an embedded server keeps its files, when root runs it as somebody else.
+
+Root's own directories are often closed to others (/root is), and a server that runs as another
+account could not reach its data there. Its files are then kept below /var/lib/codehub, and a file
+named `location` says where. Removing the directory forgets the data, as one expects.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codehub.errors import DatabaseProblem
+
+if TYPE_CHECKING:
+    from codehub.embedded.account import Account
+
+OUTSIDE = Path("/var/lib/codehub")
+"""Where root keeps a server whose own directory is closed to the account that runs it."""
+
+
+def find_home(directory: Path) -> Path:
+    """The directory that holds the server's files: itself, or what its `location` names."""
+    try:
+        return Path((directory / "location").read_text().strip())
+    except FileNotFoundError:
+        return directory
+
+
+def make_directory(directory: Path, account: Account) -> None:
+    """Makes a directory and those above it; what was there before keeps its mode."""
+    mode = 0o755 if account.lent else 0o700
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=mode, exist_ok=True)
+        each.chmod(mode)
+
+
+def make_home(directory: Path, account: Account) -> Path:
+    """The home for a server in `directory`, within reach of the account that will run it."""
+    home = find_home(directory)
+    if home == directory and account.barred_at(directory):
+        make_directory(OUTSIDE, account)
+        home = Path(tempfile.mkdtemp(prefix="postgres-", dir=OUTSIDE))
+        home.chmod(0o755)
+        _note(directory, home)
+    barred = account.barred_at(home)
+    if barred or not home.is_dir():
+        why = f"may not enter {barred}" if barred else f"finds no {home}"
+        raise DatabaseProblem(
+            f"the embedded PostgreSQL runs as the account {account.name}, which {why}",
+            hint="choose another directory with --data, or run codehub as another user than root",
+        )
+    return home
+
+
+def _note(directory: Path, home: Path) -> None:
+    partial = directory / "location.partial"
+    partial.write_text(f"{home}\n")
+    partial.rename(directory / "location")

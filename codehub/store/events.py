@@ -1,0 +1,114 @@
+"""The audit in Postgres: append, and read back in order.
+
+Rows are never changed (a trigger refuses it). Ids are given out before their transactions commit,
+so two of them may appear in the other order: somebody who follows the audit by id asks again from
+a little before what they last saw and leaves out what they know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from codehub.model.events import Event, EventKind
+from codehub.store.workspaces import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from psycopg import AsyncConnection
+    from psycopg.rows import DictRow
+
+APPEND: Final = """
+INSERT INTO workspace_events (workspace_id, workspace_name, kind, old, new, source, by, reason)
+SELECT workspace_id, workspace_name, kind, old, new, source, by, reason
+FROM jsonb_populate_recordset(NULL::workspace_events, %(events)s) WITH ORDINALITY
+ORDER BY ordinality
+"""
+
+# Rows outlive their workspaces, so the audit of what is long gone is found by its last name, and a
+# renamed workspace keeps its history.
+_OF: Final = "workspace_id IN (SELECT w.id FROM workspaces w WHERE w.name = %(name)s)"
+
+_READ: Final = """
+SELECT id, at, workspace_id, workspace_name, kind, old, new, source, by, reason
+FROM workspace_events
+"""
+
+# After an id: forward from there, as somebody who follows wants it.
+READ_SINCE: Final = f"""
+{_READ} WHERE id > %(since)s AND {{filter}} ORDER BY id LIMIT %(limit)s
+"""
+
+# Without one: the latest, oldest of them first.
+READ_LATEST: Final = f"""
+SELECT * FROM ({_READ} WHERE {{filter}} ORDER BY id DESC LIMIT %(limit)s) AS latest ORDER BY id
+"""
+
+
+def entry(
+    workspace_id: UUID,
+    name: str,
+    kind: EventKind,
+    *,
+    old: str,
+    new: str,
+    source: str,
+    by: str,
+    reason: str = "",
+) -> dict[str, str]:
+    """One event to append; its id and time are the server's."""
+    return {
+        "workspace_id": str(workspace_id),
+        "workspace_name": name,
+        "kind": kind.value,
+        "old": old,
+        "new": new,
+        "source": source,
+        "by": by,
+        "reason": reason,
+    }
+
+
+async def append(conn: AsyncConnection[DictRow], entries: Iterable[dict[str, str]]) -> None:
+    """Write events in one statement, in their order, within the caller's transaction."""
+    listed = list(entries)
+    if listed:
+        await conn.execute(APPEND, {"events": Jsonb(listed)})
+
+
+async def events(
+    conn: AsyncConnection[DictRow],
+    workspace: str | UUID | None = None,
+    since_id: int | None = None,
+    limit: int = 100,
+) -> tuple[Event, ...]:
+    """The audit of all or of one workspace (by name or id), oldest first.
+
+    With `since_id` those after it, from the earliest on; without, the latest.
+    """
+    wanted = "true"
+    if isinstance(workspace, UUID):
+        wanted = "workspace_id = %(name)s"
+    elif workspace is not None:
+        wanted = _OF
+    query = (READ_LATEST if since_id is None else READ_SINCE).format(filter=wanted)
+    rows = await fetch(conn, query, {"name": workspace, "since": since_id, "limit": limit})
+    return tuple(_event(row) for row in rows)
+
+
+def _event(row: dict[str, Any]) -> Event:
+    return Event(
+        id=row["id"],
+        at=row["at"],
+        workspace_id=row["workspace_id"],
+        workspace=row["workspace_name"],
+        kind=EventKind(row["kind"]),
+        old=row["old"],
+        new=row["new"],
+        source=row["source"],
+        by=row["by"],
+        reason=row["reason"],
+    )

@@ -1,0 +1,109 @@
+"""The hub's own row, and everything a plan compares with, read in one snapshot.
+
+Reading never writes: the hub's id comes into being with the first apply.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.pq import TransactionStatus
+from psycopg.types.json import Jsonb
+
+from codehub.model.people import Hub, Webhook
+from codehub.model.revision import HubState
+from codehub.model.workspace import Runtime
+from codehub.store.columns import source_text
+from codehub.store.connect import transaction
+from codehub.store.revisions import latest_applied
+from codehub.store.rows import source_of
+from codehub.store.users import read_users
+from codehub.store.workspaces import fetch, read_workspaces
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from psycopg import AsyncConnection
+    from psycopg.rows import DictRow
+
+READ_HUB: Final = "SELECT id, name, spec FROM hub"
+
+# The row that is there keeps its id: archives and volumes carry it. An equal one is not written.
+WRITE_HUB: Final = """
+INSERT INTO hub AS h (name, spec) VALUES (%(name)s, %(spec)s)
+ON CONFLICT ((true)) DO UPDATE SET name = EXCLUDED.name, spec = EXCLUDED.spec
+WHERE (h.name, h.spec) IS DISTINCT FROM (EXCLUDED.name, EXCLUDED.spec)
+"""
+
+
+async def read_hub_state(conn: AsyncConnection[DictRow]) -> HubState:
+    """What the database holds, all of it as of one moment.
+
+    Within a transaction of the caller it reads in that one. Under the loader's lock that is as
+    good as a snapshot: the loader is the only writer of the hub, users, revisions and
+    declarations, and workspaces are read by a single query.
+    """
+    async with _snapshot(conn):
+        hub, hub_id = await _read_hub(conn)
+        return HubState(
+            hub=hub,
+            hub_id=hub_id,
+            revision=await latest_applied(conn),
+            workspaces=await read_workspaces(conn),
+            users=await read_users(conn),
+        )
+
+
+async def write_hub(conn: AsyncConnection[DictRow], hub: Hub) -> None:
+    """Write what the specs say of the hub; the first time, this gives it its id."""
+    await conn.execute(WRITE_HUB, {"name": hub.name, "spec": Jsonb(_spec(hub))})
+
+
+@asynccontextmanager
+async def _snapshot(conn: AsyncConnection[DictRow]) -> AsyncIterator[None]:
+    if conn.info.transaction_status is not TransactionStatus.IDLE:
+        yield
+        return
+    async with transaction(conn, snapshot=True):
+        yield
+
+
+async def _read_hub(conn: AsyncConnection[DictRow]) -> tuple[Hub, str | None]:
+    rows = await fetch(conn, READ_HUB)
+    if not rows:
+        return Hub(), None
+    return _hub(rows[0]["name"], json.loads(rows[0]["spec"])), str(rows[0]["id"])
+
+
+def _spec(hub: Hub) -> dict[str, object]:
+    return {
+        "max_running_per_user": hub.max_running_per_user,
+        "max_running_global": hub.max_running_global,
+        "default_ttl": hub.default_ttl,
+        "default_runtime": hub.default_runtime and hub.default_runtime.value,
+        "prune": hub.prune,
+        "webhooks": [
+            {"url": each.url, "events": list(each.events), "secret": each.secret}
+            for each in hub.webhooks
+        ],
+        "source": source_text(hub.source),
+    }
+
+
+def _hub(name: str, spec: dict[str, Any]) -> Hub:
+    runtime = spec.get("default_runtime")
+    return Hub(
+        name=name,
+        max_running_per_user=spec.get("max_running_per_user"),
+        max_running_global=spec.get("max_running_global"),
+        default_ttl=spec.get("default_ttl"),
+        default_runtime=None if runtime is None else Runtime(runtime),
+        prune=spec.get("prune", True),
+        webhooks=tuple(
+            Webhook(each["url"], tuple(each["events"]), each["secret"])
+            for each in spec.get("webhooks", ())
+        ),
+        source=source_of(spec.get("source", "")),
+    )

@@ -1,0 +1,340 @@
+"""The tables as SQLModel classes: the one description that migrations are checked against.
+
+At run time queries are plain SQL, so only tests and makers of migrations import this. The columns
+of `workspaces` stand in the order of their one writer (spec loader, intent service, activity
+sync, controller), and enum columns take their values from the model, so a new value without a
+migration fails a test.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
+from sqlmodel import Field, SQLModel
+
+from codehub.model.events import EventKind
+from codehub.model.people import Role
+from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
+from codehub.model.workspace import ActivityPolicy, PathPrefix, StartOn, UpdatePolicy
+from codehub.store.fields import (
+    due,
+    flag,
+    identity,
+    index,
+    json,
+    moment,
+    number,
+    one_of,
+    serial,
+    user,
+    words,
+)
+
+metadata = SQLModel.metadata
+metadata.naming_convention = {
+    "pk": "pk_%(table_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+}
+
+CEILINGS = (DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED)
+
+
+_LIVE = "deleted_at IS NULL"
+_AT_REST = "phase = '{0}' AND operation = 'NONE' AND desired_state = '{0}' AND deleted_at IS NULL"
+_RUNNING = _AT_REST.format("RUNNING")
+_STANDBY = _AT_REST.format("STANDBY")
+_OWN_STANDBY_TTL = f"{_RUNNING} AND standby_ttl_seconds IS NOT NULL"
+_HUB_STANDBY_TTL = f"{_RUNNING} AND standby_ttl_seconds IS NULL"
+_OWN_ARCHIVE_TTL = f"{_STANDBY} AND archive_ttl_seconds IS NOT NULL"
+_HUB_ARCHIVE_TTL = f"{_STANDBY} AND archive_ttl_seconds IS NULL"
+_MISMATCH = f"(phase <> desired_state OR operation <> 'NONE') AND {_LIVE}"
+_COUNTED = f"(phase = 'RUNNING' OR desired_state = 'RUNNING') AND {_LIVE}"
+_RETAINED = "deleted_at IS NOT NULL AND purged_at IS NULL"
+
+
+class HubRow(SQLModel, table=True):
+    """The hub's identity and what its spec says; there is one row at most."""
+
+    __tablename__: ClassVar[Any] = "hub"
+    __table_args__ = (Index("hub_is_one", text("(true)"), unique=True),)
+
+    id: UUID = identity()
+    name: str = words("hub")
+    spec: dict[str, Any] = json()
+    created_at: datetime = moment(now=True)
+
+
+class UserRow(SQLModel, table=True):
+    """Users are disabled, never removed: workspaces and the audit refer to them."""
+
+    __tablename__: ClassVar[Any] = "users"
+    __table_args__ = (
+        UniqueConstraint("name", name="uq_users_name"),
+        one_of("role", Role),
+        CheckConstraint("max_running >= 0", name="max_running"),
+    )
+
+    id: UUID = identity()
+    name: str = words()
+    display_name: str = words("")
+    role: str = words(Role.MEMBER.value)
+    password_hash: str | None = words(null=True)
+    max_running: int | None = number(null=True)
+    disabled_at: datetime | None = moment(null=True)
+    spec_source: str = words("")
+    created_at: datetime = moment(now=True)
+
+
+class SessionRow(SQLModel, table=True):
+    """A browser's login. Only a hash of its token is kept."""
+
+    __tablename__: ClassVar[Any] = "sessions"
+    __table_args__ = (
+        UniqueConstraint("token_hash", name="uq_sessions_token_hash"),
+        index("sessions_user", "user_id"),
+    )
+
+    id: UUID = identity()
+    user_id: UUID = user()
+    token_hash: str = words()
+    address: str = words("")
+    user_agent: str = words("")
+    created_at: datetime = moment(now=True)
+    last_seen_at: datetime | None = moment(null=True)
+    expires_at: datetime = moment()
+    revoked_at: datetime | None = moment(null=True)
+
+
+class ApiTokenRow(SQLModel, table=True):
+    """A token for programs: scoped and expiring. Only its hash is kept."""
+
+    __tablename__: ClassVar[Any] = "api_tokens"
+    __table_args__ = (
+        UniqueConstraint("token_hash", name="uq_api_tokens_token_hash"),
+        index("api_tokens_name", "user_id", "name", unique=True, where="revoked_at IS NULL"),
+    )
+
+    id: UUID = identity()
+    user_id: UUID = user()
+    name: str = words()
+    token_hash: str = words()
+    scopes: list[str] = json("[]")
+    created_at: datetime = moment(now=True)
+    last_used_at: datetime | None = moment(null=True)
+    expires_at: datetime | None = moment(null=True)
+    revoked_at: datetime | None = moment(null=True)
+
+
+class SpecRevisionRow(SQLModel, table=True):
+    """One load of a whole spec directory, applied or failed, with its documents."""
+
+    __tablename__: ClassVar[Any] = "spec_revisions"
+    __table_args__ = (index("spec_revisions_digest", "digest"),)
+
+    id: int = serial()
+    digest: str = words()
+    directory: str = words("")
+    git_commit: str | None = words(null=True)
+    git_dirty: bool = flag()
+    git_ref: str | None = words(null=True)
+    source: str = words("")
+    author: str = words("")
+    created_at: datetime = moment(now=True)
+    applied: bool = flag(True)
+    problems: list[str] = json("[]")
+    summary: dict[str, Any] = json()
+    documents: list[dict[str, Any]] = json("[]")
+
+
+class WorkspaceRow(SQLModel, table=True):
+    """One workspace; rows are kept after deletion, until they are purged and beyond."""
+
+    __tablename__: ClassVar[Any] = "workspaces"
+    __table_args__ = (
+        CheckConstraint("char_length(name) BETWEEN 1 AND 40", name="name"),
+        CheckConstraint("port BETWEEN 1 AND 65535", name="port"),
+        CheckConstraint(
+            "(instance_backend, storage_backend) IN (('local-docker', 'docker-volume'),"
+            " ('process', 'directory'), ('k8s', 'pvc'))",
+            name="backends",
+        ),
+        CheckConstraint("standby_ttl_seconds >= 0", name="standby_ttl"),
+        CheckConstraint("archive_ttl_seconds >= 0", name="archive_ttl"),
+        CheckConstraint("busy_cpu >= 0", name="busy_cpu"),
+        CheckConstraint("generation >= 1 AND observed_generation >= 0", name="generation"),
+        CheckConstraint("home_generation >= 0 AND error_count >= 0", name="counters"),
+        CheckConstraint("archive_bytes >= 0", name="archive_bytes"),
+        CheckConstraint("(override_state IS NULL) = (override_until IS NULL)", name="override"),
+        CheckConstraint("phase <> 'ERROR' OR operation = 'NONE'", name="error_is_idle"),
+        CheckConstraint(
+            "operation = 'NONE' OR (op_id IS NOT NULL AND op_started_at IS NOT NULL)",
+            name="operation_is_claimed",
+        ),
+        CheckConstraint("purged_at IS NULL OR deleted_at IS NOT NULL", name="purged_is_deleted"),
+        one_of("path_prefix", PathPrefix),
+        one_of("activity_policy", ActivityPolicy),
+        one_of("declared_state", CEILINGS),
+        one_of("start_on", StartOn),
+        one_of("update_policy", UpdatePolicy),
+        one_of("wake_from", (DesiredState.STANDBY, DesiredState.ARCHIVED)),
+        one_of("desired_state", DesiredState),
+        one_of("desired_source", IntentSource),
+        one_of("override_state", CEILINGS),
+        one_of("phase", Phase),
+        one_of("operation", Operation),
+        one_of("error_reason", ErrorReason),
+        index("workspaces_name", "name", unique=True, where=_LIVE),
+        index("workspaces_owner", "owner_user_id", where=_LIVE),
+        index("workspaces_standby_due", "standby_due_at", where=_OWN_STANDBY_TTL),
+        index("workspaces_standby_due_by_hub", "standby_due_at", where=_HUB_STANDBY_TTL),
+        index("workspaces_archive_due", "archive_due_at", where=_OWN_ARCHIVE_TTL),
+        index("workspaces_archive_due_by_hub", "archive_due_at", where=_HUB_ARCHIVE_TTL),
+        index("workspaces_reconcile", "phase", "desired_state", "operation", where=_MISMATCH),
+        index("workspaces_operation", "operation", where=f"operation <> 'NONE' AND {_LIVE}"),
+        index("workspaces_running", "owner_user_id", where=_COUNTED),
+        index("workspaces_retention", "deleted_at", where=_RETAINED),
+    )
+
+    id: UUID = identity()
+    created_at: datetime = moment(now=True)
+
+    # spec loader
+    name: str = words()
+    owner_user_id: UUID = user()
+    description: str = words("")
+    memo: str = words("")
+    labels: dict[str, str] = json()
+    image_ref: str | None = words(null=True)
+    instance_backend: str = words()
+    storage_backend: str = words()
+    command: list[str] = json("[]")
+    env: dict[str, str] = json()
+    secret_env: dict[str, str] = json()
+    port: int = number(8080)
+    resources: dict[str, Any] = json()
+    path_prefix: str = words(PathPrefix.STRIP.value)
+    template_digest: str = words("")
+    standby_ttl_seconds: int | None = number(null=True)
+    archive_ttl_seconds: int | None = number(null=True)
+    ttl_policy: str | None = words(null=True)
+    activity_policy: str = words(ActivityPolicy.AUTO.value)
+    busy_cpu: int = number(25)
+    inject: bool = flag(True)
+    declared_state: str = words(DesiredState.RUNNING.value)
+    declared_at: datetime | None = moment(null=True)
+    start_on: str = words(StartOn.APPLY.value)
+    update_policy: str = words(UpdatePolicy.NEXT_START.value)
+    pinned: bool = flag()
+    suspend: bool = flag()
+    protect: bool = flag()
+    wake_from: str = words(DesiredState.STANDBY.value)
+    generation: int = number(1, big=True)
+    spec_revision: int | None = Field(
+        sa_column=Column(BigInteger, ForeignKey("spec_revisions.id"), nullable=True)
+    )
+    spec_source: str = words("")
+    orphaned: bool = flag()
+
+    # intent service
+    desired_state: str = words(DesiredState.RUNNING.value)
+    desired_source: str = words(IntentSource.SPEC.value)
+    desired_at: datetime | None = moment(null=True)
+    desired_by: str = words("")
+    override_state: str | None = words(null=True)
+    override_until: datetime | None = moment(null=True)
+    override_reason: str | None = words(null=True)
+    recover_requested: str | None = words(null=True)
+
+    # activity sync
+    last_access_at: datetime | None = moment(null=True)
+    last_access_source: str | None = words(null=True)
+
+    # controller
+    conditions: dict[str, Any] = json()
+    observed_at: datetime | None = moment(null=True)
+    phase: str = words(Phase.PENDING.value)
+    phase_changed_at: datetime | None = moment(null=True)
+    operation: str = words(Operation.NONE.value)
+    op_started_at: datetime | None = moment(null=True)
+    op_id: UUID | None = Field(sa_column=Column(Uuid, nullable=True))
+    op_progress: dict[str, Any] = json()
+    archive_key: str | None = words(null=True)
+    archive_bytes: int | None = number(null=True, big=True)
+    archive_sha256: str | None = words(null=True)
+    home_store_key: str | None = words(null=True)
+    home_generation: int = number(0)
+    home_ctx: dict[str, Any] = json()
+    container_template: str | None = words(null=True)
+    error_reason: str | None = words(null=True)
+    error_message: str | None = words(null=True)
+    error_count: int = number(0)
+    retry_at: datetime | None = moment(null=True)
+    observed_generation: int = number(0, big=True)
+    deleted_at: datetime | None = moment(null=True)
+    purged_at: datetime | None = moment(null=True)
+
+    # computed by Postgres, for the TTL checks
+    standby_due_at: datetime | None = due(
+        "GREATEST(last_access_at, phase_changed_at)", "standby_ttl_seconds"
+    )
+    archive_due_at: datetime | None = due("phase_changed_at", "archive_ttl_seconds")
+
+
+class WorkspaceEventRow(SQLModel, table=True):
+    """The audit. Append-only: a trigger refuses everything else. It outlives what it tells of."""
+
+    __tablename__: ClassVar[Any] = "workspace_events"
+    __table_args__ = (
+        one_of("kind", EventKind),
+        index("workspace_events_of", "workspace_id", "id"),
+    )
+
+    id: int = serial()
+    at: datetime = moment(now=True)
+    workspace_id: UUID = Field(sa_column=Column(Uuid, nullable=False))
+    workspace_name: str = words("")
+    kind: str = words()
+    old: str = words("")
+    new: str = words("")
+    source: str = words("")
+    by: str = words("")
+    reason: str = words("")
+
+
+class GcCandidateRow(SQLModel, table=True):
+    """An object that nothing refers to, remembered until it may be deleted."""
+
+    __tablename__: ClassVar[Any] = "gc_candidates"
+    __table_args__ = (CheckConstraint("cycles >= 1", name="cycles"),)
+
+    object_key: str = Field(sa_column=Column(Text, primary_key=True))
+    bytes: int | None = number(null=True, big=True)
+    reason: str = words("")
+    cycles: int = number(1)
+    first_seen_at: datetime = moment(now=True)
+    last_seen_at: datetime = moment(now=True)
+
+
+class SystemLockRow(SQLModel, table=True):
+    """Who leads, and the epoch that fences the writes of those who led before."""
+
+    __tablename__: ClassVar[Any] = "system_locks"
+
+    lock_name: str = Field(sa_column=Column(Text, primary_key=True))
+    holder_id: str = words("")
+    acquired_at: datetime = moment(now=True)
+    epoch: int = number(0, big=True)

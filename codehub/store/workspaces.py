@@ -1,0 +1,142 @@
+"""Reading workspaces: all of them in one query, or one by its name.
+
+`fetch` is the only place that runs a query for `rows.workspace_of`. A name may belong to several
+rows, one that lives and others that were deleted; which one is meant is said by the function.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.rows import dict_row
+from psycopg.types.string import TextLoader
+
+from codehub.store.rows import COLUMNS, workspace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from psycopg import AsyncConnection, AsyncCursor
+    from psycopg.rows import DictRow
+
+    from codehub.model.workspace import Workspace
+
+# Purged rows are kept for the audit only; nothing plans or moves them.
+READ_ALL: Final = f"""
+SELECT {COLUMNS}, u.name AS owner
+FROM workspaces w JOIN users u ON u.id = w.owner_user_id
+WHERE w.purged_at IS NULL
+ORDER BY w.id
+"""
+
+# Beside the workspace, what a rule or a message about it needs: the server's clock, and the commit
+# of the revision that last changed its declaration.
+_FOUND: Final = f"""
+SELECT {COLUMNS}, u.name AS owner, now() AS read_at, r.git_commit
+FROM workspaces w JOIN users u ON u.id = w.owner_user_id
+LEFT JOIN spec_revisions r ON r.id = w.spec_revision
+"""
+
+FIND_LIVE: Final = f"{_FOUND} WHERE w.name = %(name)s AND w.deleted_at IS NULL"
+
+# The lock keeps what was judged true until it is written. It is the lock that an UPDATE takes, so
+# it waits for writers only and lets foreign keys through.
+LOCK_LIVE: Final = f"{FIND_LIVE} FOR NO KEY UPDATE OF w"
+
+# Of several deleted ones, the last: undelete means what was there most recently.
+LOCK_DELETED: Final = f"""
+{_FOUND} WHERE w.name = %(name)s AND w.deleted_at IS NOT NULL
+ORDER BY w.deleted_at DESC, w.id LIMIT 1
+FOR NO KEY UPDATE OF w
+"""
+
+NAMES: Final = "SELECT name FROM workspaces WHERE deleted_at IS NULL ORDER BY name"
+
+# Every writer of many rows takes its row locks in this order, so that two of them cannot deadlock.
+LOCK_ROWS: Final = """
+SELECT id FROM workspaces WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One workspace, the server's time when it was read, and the commit that declares it."""
+
+    workspace: Workspace
+    read_at: datetime
+    commit: str | None = None
+
+
+async def fetch(
+    conn: AsyncConnection[DictRow], query: str, params: Mapping[str, object] | None = None
+) -> list[DictRow]:
+    """The rows of a query, JSON as text: `rows.py` decodes what is looked at, equal texts once."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        cursor.adapters.register_loader("jsonb", TextLoader)
+        await cursor.execute(query, params)
+        return await cursor.fetchall()
+
+
+async def read_workspaces(conn: AsyncConnection[DictRow]) -> tuple[Workspace, ...]:
+    """All that are not purged, deleted ones within the retention included, in the order of ids."""
+    async with conn.cursor(row_factory=_workspace_row) as cursor:
+        cursor.adapters.register_loader("jsonb", TextLoader)
+        await cursor.execute(READ_ALL)
+        with _collector_paused():
+            return tuple(await cursor.fetchall())
+
+
+def _workspace_row(cursor: AsyncCursor[Any]) -> Callable[[Sequence[Any]], Workspace]:
+    """A row factory: each row becomes its workspace at once, and no list of rows is kept."""
+    names = [column.name for column in cursor.description or ()]
+    return lambda values: workspace_of(dict(zip(names, values, strict=True)))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Many new objects make the garbage collector walk them over and over; none of them is any."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+async def find_live(conn: AsyncConnection[DictRow], name: str) -> Found | None:
+    """The workspace of this name that is not deleted."""
+    return await _find(conn, FIND_LIVE, name)
+
+
+async def lock_live(conn: AsyncConnection[DictRow], name: str) -> Found | None:
+    """The same, locked until the transaction ends."""
+    return await _find(conn, LOCK_LIVE, name)
+
+
+async def lock_deleted(conn: AsyncConnection[DictRow], name: str) -> Found | None:
+    """The workspace of this name that was deleted last, locked until the transaction ends."""
+    return await _find(conn, LOCK_DELETED, name)
+
+
+async def lock_rows(conn: AsyncConnection[DictRow], ids: list[UUID]) -> None:
+    """Lock many rows, until the transaction ends, in the one order that cannot deadlock."""
+    await conn.execute(LOCK_ROWS, {"ids": ids})
+
+
+async def read_names(conn: AsyncConnection[DictRow]) -> tuple[str, ...]:
+    """The names in use, for "did you mean"."""
+    return tuple(row["name"] for row in await fetch(conn, NAMES))
+
+
+async def _find(conn: AsyncConnection[DictRow], query: str, name: str) -> Found | None:
+    rows = await fetch(conn, query, {"name": name})
+    if not rows:
+        return None
+    return Found(workspace_of(rows[0]), rows[0]["read_at"], rows[0]["git_commit"])

@@ -1,0 +1,1 @@
+"""What CLI, web, proxy and coordinator share: every change to a hub goes through here."""

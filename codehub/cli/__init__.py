@@ -1,0 +1,1 @@
+"""The commands, one file per verb. A verb is imported only when it is called."""

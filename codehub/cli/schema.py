@@ -1,0 +1,31 @@
+"""`codehub schema`: the JSON Schema of the specs, for editors and other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the schema to this file.")
+    ] = None,
+) -> None:
+    """Print the JSON Schema (draft 2020-12) of one spec document of any kind.
+
+    Editors with a YAML language server use it when a spec file starts with the line
+    '# yaml-language-server: $schema=.codehub.schema.json', as the example specs do.
+
+    Example: codehub schema --out specs/.codehub.schema.json
+    """
+    from codehub.specs.schema import schema_text
+
+    if out is None:
+        typer.echo(schema_text(), nl=False)
+        return
+    from codehub.cli.printing import write_file
+
+    write_file(out, schema_text())
+    typer.echo(f"schema written to {out}", err=True)

@@ -1,0 +1,116 @@
+"""From the command line's words to a plan: shared by `plan` and `apply`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import typer
+
+from codehub.cli.hubs import read_state
+from codehub.config import Settings, load_settings
+from codehub.errors import UsageError
+from codehub.model.plan import PlanOptions
+from codehub.model.revision import HubState
+from codehub.service.planning import plan_specs
+from codehub.specs.load import load_directory, load_ref
+from codehub.wiring import enabled_runtimes, find_hub
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codehub.cli.plan import PlanFormat
+    from codehub.model.plan import Plan
+    from codehub.model.revision import SpecSet
+    from codehub.model.workspace import Runtime
+
+_AHEAD = re.compile(r"\+(\d+)([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody asked to be planned."""
+
+    directory: Path
+    ref: str | None = None
+    hub: str | None = None
+    data: Path | None = None
+    as_of: datetime | None = None
+    target: str | None = None
+    show_env: bool = False
+    immediately: bool = False
+
+
+def plan_for(wish: Wish, now: datetime) -> Plan:
+    """The plan, against the hub or, where there is none, against an empty one."""
+    incoming = read_specs(wish.directory, wish.ref)
+    settings = load_settings()
+    choice = find_hub(wish.hub, wish.data, settings)
+    if not choice.exists:
+        typer.echo(f"no hub (no --hub, no DATABASE_URL, nothing in {choice.data})", err=True)
+    stored = asyncio.run(read_state(choice)) if choice.exists else HubState()
+    options = options_for(wish, settings, enabled_runtimes(choice, settings))
+    return plan_specs(stored, incoming, now=now, options=options)
+
+
+def read_specs(directory: Path, ref: str | None) -> SpecSet:
+    return load_directory(directory) if ref is None else load_ref(directory, ref)
+
+
+def options_for(wish: Wish, settings: Settings, enabled: frozenset[Runtime]) -> PlanOptions:
+    return PlanOptions(
+        as_of=wish.as_of,
+        target=wish.target,
+        show_env=wish.show_env,
+        now=wish.immediately,
+        enabled=enabled,
+        standby_ttl=settings.ttl_standby_seconds,
+        archive_ttl=settings.ttl_archive_seconds,
+        retention=timedelta(seconds=settings.retention_seconds),
+        drain_idle=timedelta(seconds=settings.drain_idle_seconds),
+        drain_limit=timedelta(seconds=settings.drain_max_seconds),
+    )
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """`+8h` from now, or a time such as 2026-12-01T08:00+01:00; one without a zone is UTC."""
+    ahead = _AHEAD.fullmatch(text)
+    try:
+        if ahead:
+            then = now + timedelta(seconds=int(ahead[1]) * _UNITS[ahead[2]])
+        else:
+            then = datetime.fromisoformat(text)
+            then = then if then.tzinfo else then.replace(tzinfo=now.tzinfo)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f'--as-of cannot read "{text}"', hint="examples: +8h, +3d, 2026-12-01T08:00Z"
+        ) from None
+    if then <= now:
+        raise UsageError("--as-of must lie ahead", hint="examples: +8h, +3d")
+    return then
+
+
+def render_plan(plan: Plan, output: PlanFormat, *, color: bool = False) -> str:
+    """The plan in one of its renderings, ending with a line break."""
+    match output.value:
+        case "json":
+            from codehub.render.plan_json import plan_json
+
+            text = plan_json(plan)
+        case "md":
+            from codehub.render.plan_markdown import plan_markdown
+
+            text = plan_markdown(plan)
+        case "html":
+            from codehub.render.plan_html import plan_html
+
+            text = plan_html(plan)
+        case _:
+            from codehub.render.plan_text import plan_text
+
+            text = plan_text(plan, color=color)
+    return text if text.endswith("\n") else text + "\n"

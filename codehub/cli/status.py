@@ -1,0 +1,65 @@
+"""`codehub status`: the workspaces and where they stand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from codehub.cli.options import DataOption, HubOption
+
+if TYPE_CHECKING:
+    from codehub.model.revision import HubState
+    from codehub.model.workspace import Workspace
+
+
+class StatusFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def command(
+    name: Annotated[str | None, typer.Argument(help="Only this workspace.")] = None,
+    output: Annotated[
+        StatusFormat, typer.Option("--format", help="How to show it.")
+    ] = StatusFormat.TABLE,
+    hub: HubOption = None,
+    data: DataOption = None,
+) -> None:
+    """List the workspaces: phase, desired state, operation, and where each is declared.
+
+    Example: codehub status --format json
+    """
+    from codehub.cli.hubs import stored_state
+    from codehub.render.status_text import status_data, status_json, status_text
+
+    state = stored_state(hub, data)
+    workspaces = _chosen(state, name)
+    if output is StatusFormat.JSON:
+        typer.echo(status_json(state, workspaces))
+    elif output is StatusFormat.YAML:
+        import yaml
+
+        typer.echo(yaml.safe_dump(status_data(state, workspaces), sort_keys=False), nl=False)
+    else:
+        typer.echo(status_text(state, workspaces, datetime.now(UTC)), nl=False)
+
+
+def _chosen(state: HubState, name: str | None) -> tuple[Workspace, ...]:
+    from codehub.core.suggest import did_you_mean
+    from codehub.errors import NotFound
+    from codehub.model.states import Phase
+
+    live = tuple(each for each in state.workspaces if each.status.phase is not Phase.DELETED)
+    if name is None:
+        return tuple(sorted(live, key=lambda each: each.name))
+    found = tuple(each for each in live if each.name == name)
+    if not found:
+        names = [each.name for each in live]
+        raise NotFound(
+            f'no workspace "{name}"{did_you_mean(name, names)}', hint="see 'codehub status'"
+        )
+    return found

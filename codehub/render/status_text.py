@@ -1,0 +1,110 @@
+"""The fleet for people (`codehub status`) and for scripts (`--format json|yaml`).
+
+Never shown: values of env and anything a workspace could keep secret.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from codehub.core.express import short
+from codehub.model.states import Operation, Phase
+from codehub.render.table import table
+from codehub.render.words import ago, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from codehub.model.revision import HubState
+    from codehub.model.workspace import Workspace
+
+FORMAT_VERSION = 1
+HEAD = ("NAME", "OWNER", "PHASE", "DESIRED", "OPERATION", "SINCE", "DECLARED IN")
+
+
+def status_text(state: HubState, workspaces: Sequence[Workspace], now: datetime) -> str:
+    """One line for each workspace, what is wrong below, and the revision at the end."""
+    if not workspaces:
+        return "No workspaces. 'codehub apply' loads the specs.\n" + _revision(state, now)
+    body = table(HEAD, [_row(each, now) for each in workspaces])
+    errors = "".join(_error(each) for each in workspaces)
+    return body + ("\n" + errors if errors else "") + "\n" + _revision(state, now)
+
+
+def _row(workspace: Workspace, now: datetime) -> tuple[str, ...]:
+    status = workspace.status
+    since = status.phase_changed_at or workspace.created_at
+    operation = "-" if status.operation is Operation.NONE else status.operation.value
+    return (
+        clean(workspace.name),
+        clean(workspace.declaration.owner),
+        status.phase.value,
+        workspace.intent.desired.value,
+        operation,
+        short(now - since) if since else "-",
+        "orphan" if workspace.orphaned else clean(str(workspace.declaration.source)),
+    )
+
+
+def _error(workspace: Workspace) -> str:
+    status = workspace.status
+    if status.phase is not Phase.ERROR:
+        return ""
+    message = clean(status.error_message or "no message was kept")
+    return f"{clean(workspace.name)}: {status.error_reason}: {message}\n"
+
+
+def _revision(state: HubState, now: datetime) -> str:
+    revision = state.revision
+    if revision is None:
+        return "No revision has been applied yet.\n"
+    commit = f", commit {revision.origin.commit[:12]}" if revision.origin.commit else ""
+    when = ago(now - revision.created_at)
+    return f"Revision {revision.id}{commit}, applied {when} by {clean(revision.author)}.\n"
+
+
+def status_data(state: HubState, workspaces: Sequence[Workspace]) -> dict[str, object]:
+    """The same as plain data, stable for scripts."""
+    revision = state.revision
+    return {
+        "formatVersion": FORMAT_VERSION,
+        "revision": revision.id if revision else None,
+        "workspaces": [workspace_data(each) for each in workspaces],
+    }
+
+
+def status_json(state: HubState, workspaces: Sequence[Workspace]) -> str:
+    return json.dumps(status_data(state, workspaces), indent=2)
+
+
+def workspace_data(workspace: Workspace) -> dict[str, object]:
+    """One workspace as plain data."""
+    declared, intent, status = workspace.declaration, workspace.intent, workspace.status
+    return {
+        "id": str(workspace.id),
+        "name": workspace.name,
+        "owner": declared.owner,
+        "labels": dict(declared.labels),
+        "runtime": declared.runtime.value,
+        "image": declared.image,
+        "declared": declared.declared_state.value,
+        "source": None if workspace.orphaned else str(declared.source),
+        "orphaned": workspace.orphaned,
+        "desired": intent.desired.value,
+        "desiredBy": intent.by,
+        "desiredSource": intent.source.value,
+        "desiredAt": _time(intent.at),
+        "phase": status.phase.value,
+        "phaseChangedAt": _time(status.phase_changed_at),
+        "operation": status.operation.value,
+        "errorReason": status.error_reason.value if status.error_reason else None,
+        "errorMessage": status.error_message,
+        "lastAccessAt": _time(workspace.activity.last_access_at),
+        "generation": workspace.generation,
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None

@@ -1,0 +1,91 @@
+"""What `codehub status` and `codehub history` print, and that nothing in it can harm a terminal."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from codehub.model.revision import HubState, Origin, Revision
+from codehub.model.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.model.workspace import Status
+from codehub.render.history_text import history_json, history_text
+from codehub.render.status_text import status_json, status_text
+from tests.make import NOW, workspace
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+GOOD = Revision(
+    id=7,
+    digest="d7",
+    origin=Origin("specs", commit="5c110904fbe7aa", dirty=True),
+    created_at=NOW - timedelta(hours=2, minutes=5),
+    author="alice",
+    summary={"create": 2, "delete": 1},
+)
+BAD = Revision(
+    id=8,
+    digest="d8",
+    origin=Origin("specs"),
+    created_at=NOW - timedelta(minutes=1),
+    author="watcher",
+    applied=False,
+    problems=("specs/a.yaml:1:1: not YAML", "another"),
+)
+FLEET = (
+    workspace("api", status=Status(Phase.RUNNING, phase_changed_at=NOW - timedelta(hours=3))),
+    workspace(
+        "old",
+        number=2,
+        desired=DesiredState.ARCHIVED,
+        orphaned=True,
+        status=Status(Phase.STANDBY, operation=Operation.ARCHIVING, phase_changed_at=NOW),
+    ),
+    workspace(
+        "sad\x1b[31m",
+        number=3,
+        env={"TOKEN": "canary"},
+        status=Status(
+            Phase.ERROR,
+            phase_changed_at=NOW - timedelta(days=2),
+            error_reason=ErrorReason.DATA_LOST,
+            error_message="the volume is gone\nand more",
+        ),
+    ),
+)
+
+
+def test_status(text_snapshot: SnapshotAssertion) -> None:
+    text = status_text(HubState(revision=GOOD), FLEET, NOW)
+    assert "\x1b" not in text
+    assert text == text_snapshot
+
+
+def test_an_empty_hub(text_snapshot: SnapshotAssertion) -> None:
+    text = status_text(HubState(), (), NOW)
+    assert "codehub apply" in text
+    assert text == text_snapshot
+
+
+def test_status_for_scripts_keeps_env_to_itself() -> None:
+    text = status_json(HubState(revision=GOOD), FLEET)
+    data = json.loads(text)
+    assert data["revision"] == 7
+    assert [each["phase"] for each in data["workspaces"]] == ["RUNNING", "STANDBY", "ERROR"]
+    assert "canary" not in text
+
+
+def test_history(text_snapshot: SnapshotAssertion) -> None:
+    text = history_text((BAD, GOOD), NOW)
+    assert text.index("watcher") < text.index("alice")
+    assert text == text_snapshot
+
+
+def test_history_for_scripts() -> None:
+    data = json.loads(history_json((BAD, GOOD)))
+    assert [each["applied"] for each in data["revisions"]] == [False, True]
+
+
+def test_no_history_yet() -> None:
+    assert "codehub apply" in history_text((), NOW)

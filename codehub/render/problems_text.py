@@ -38,10 +38,11 @@ def problem_text(problem: Problem) -> str:
 
 
 def _count(problems: Sequence[Problem]) -> str:
-    files = len({each.place.file for each in problems if each.place.line})
-    return counted(len(problems), "problem") + (
-        f" in {counted(files, 'file')}.\n" if files else ".\n"
-    )
+    """How many, and in how many files; a problem without a line may be of a whole directory."""
+    total = counted(len(problems), "problem")
+    if not all(each.place.line for each in problems):
+        return f"{total}.\n"
+    return f"{total} in {counted(len({each.place.file for each in problems}), 'file')}.\n"
 
 
 def _excerpt(problem: Problem) -> str:

@@ -20,6 +20,7 @@ from codehub.model.states import DesiredState, IntentSource, Phase, RecoverMode
 from codehub.service.limits import DEFAULTS, check_limits
 from codehub.service.permit import (
     LIMITED,
+    PEOPLE,
     check_admin,
     check_desired,
     check_discard,
@@ -70,7 +71,7 @@ async def set_desired(
     """Ask for a state: NotFound, Conflict, LimitReached or Refused say why it may not be.
 
     Asking for what is desired already is fine and writes nothing: the first asking keeps its
-    place in the queue.
+    place in the queue. Not so for people who ask in ERROR: it would not happen.
     """
     async with transaction(conn):
         counted = state is DesiredState.RUNNING and source in LIMITED
@@ -80,7 +81,7 @@ async def set_desired(
         found = await _locked(conn, name, source)
         workspace = found.workspace
         old = workspace.intent.desired
-        if old is state:
+        if old is state and not (source in PEOPLE and workspace.status.phase is Phase.ERROR):
             return Moved(name, old, state, changed=False)
         check_desired(workspace, state, source, now=found.read_at, commit=found.commit)
         if counted:

@@ -112,6 +112,14 @@ async def test_only_people_are_told_that_it_is_busy_or_broken(
         assert (await accepted(database_url, STANDBY, source, status=status)).changed
 
 
+async def test_what_is_desired_already_is_still_refused_in_error(database_url: str) -> None:
+    error = await refused(database_url, RUNNING, desired=RUNNING, status=FAILED)
+    assert "codehub recover api" in (error.hint or "")
+    assert not (
+        await accepted(database_url, RUNNING, VISIT, desired=RUNNING, status=FAILED)
+    ).changed
+
+
 async def test_deleting_is_always_possible(database_url: str) -> None:
     for status in (BUSY, FAILED):
         assert (await accepted(database_url, DELETED, status=status, orphaned=True)).changed

@@ -1,0 +1,1 @@
+"""One outside system per file or folder; foreign errors are translated here."""

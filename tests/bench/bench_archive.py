@@ -1,0 +1,127 @@
+"""Archiving a home beside `tar | zstd` into a file, whole processes, in turns.
+
+    python -m tests.bench.bench_archive [--mb 1024] [--runs 3]
+
+Ours also hashes, makes the object durable, reads it back and commits it. Prints both speeds and
+their ratio, once against the plain pipe and once against one that is made durable too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shlex
+import shutil
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from multiprocessing import get_context
+from pathlib import Path
+from uuid import UUID
+
+from codehub.adapters.localstore import LocalStore
+from codehub.core.keys import build_key
+from codehub.jobs.arguments import STORE_URL, archive_command, restore_command
+from codehub.model.archive import ArchiveKey, ArchiveSubject
+from tests.bench.measure import Measured, measure, median
+
+SUBJECT = ArchiveSubject("bench", "bench", 1, datetime(2026, 11, 1, tzinfo=UTC))
+KIB = 1024
+TEXTS_PER_MB = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The medians of all runs."""
+
+    plain: Measured
+    durable: Measured
+    ours: Measured
+    restored: Measured
+
+
+def write_home(home: Path, megabytes: int) -> None:
+    """Of each megabyte: small texts, a larger one, and a quarter that does not compress."""
+    source = random.Random(1)
+    words = [source.randbytes(source.randint(1, 5)).hex().encode() for _ in range(20_000)]
+    texts = b" ".join(source.choices(words, k=4_000_000))
+
+    def text(size: int) -> bytes:
+        begin = source.randrange(len(texts) - size)
+        return texts[begin : begin + size]
+
+    for number in range(megabytes):
+        folder = home / f"project-{number // 16}" / f"part-{number}"
+        folder.mkdir(parents=True)
+        for index in range(TEXTS_PER_MB):
+            (folder / f"source-{index}").write_bytes(text(16 * KIB))
+        (folder / "log").write_bytes(text(384 * KIB))
+        (folder / "image").write_bytes(source.randbytes(256 * KIB))
+
+
+def bench(root: Path, megabytes: int, runs: int) -> Figures:
+    home, store = root / "home", root / "store"
+    home.mkdir()
+    _write_apart(home, megabytes)
+    LocalStore(store).claim()
+    os.sync()
+    environment = {STORE_URL: f"file://{store}"}
+    plain, durable, ours, restored = [], [], [], []
+    for run in range(runs):
+        plain.append(_pipe(root, home, "true"))
+        key = ArchiveKey(UUID(int=1), UUID(int=2), UUID(int=3), str(run))
+        ours.append(measure(archive_command(home, key, SUBJECT), cwd=root, env=environment))
+        durable.append(_pipe(root, home, "sync plain.tar.zst"))
+        volume = root / f"volume-{run}"
+        volume.mkdir()
+        command = restore_command(volume, build_key(key))
+        restored.append(measure(command, cwd=root, env=environment))
+        shutil.rmtree(volume)
+    return Figures(median(plain), median(durable), median(ours), median(restored))
+
+
+def _write_apart(home: Path, megabytes: int) -> None:
+    """In another process: the kernel counts our own peak memory to that of our children."""
+    writing = get_context("spawn").Process(target=write_home, args=(home, megabytes))
+    writing.start()
+    writing.join()
+    assert writing.exitcode == 0
+
+
+def _pipe(root: Path, home: Path, then: str) -> Measured:
+    pipe = f"tar -C {shlex.quote(str(home))} -cf - . | zstd -q -3 -f -o plain.tar.zst && {then}"
+    measured = measure(["sh", "-c", pipe], cwd=root)
+    (root / "plain.tar.zst").unlink()
+    return measured
+
+
+def show(figures: Figures, megabytes: int) -> None:
+    for label, one in (
+        ("tar | zstd", figures.plain),
+        ("tar | zstd, then sync", figures.durable),
+        ("codehub archive", figures.ours),
+        ("codehub restore", figures.restored),
+    ):
+        speed = megabytes / one.seconds
+        print(
+            f"{label:<22} {one.seconds:7.2f} s {speed:7.0f} MB/s  cpu {one.cpu_seconds:6.2f} s"
+            f"  peak {one.peak_mib:4.0f} MiB"
+        )
+    print(f"ratio to tar | zstd:            {figures.plain.seconds / figures.ours.seconds:.2f}")
+    print(f"ratio to tar | zstd, then sync: {figures.durable.seconds / figures.ours.seconds:.2f}")
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--mb", type=int, default=1024)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    os.dup2(os.pipe()[0], 0)  # jobs end with their input: give them one that stays open
+    with tempfile.TemporaryDirectory(prefix="codehub-bench-") as directory:
+        show(bench(Path(directory), options.mb, options.runs), options.mb)
+
+
+if __name__ == "__main__":
+    main()

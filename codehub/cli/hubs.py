@@ -28,7 +28,22 @@ def require_hub(hub: str | None, data: Path | None) -> HubChoice:
 
 def stored_state(hub: str | None, data: Path | None) -> HubState:
     """What the hub holds, read in one snapshot."""
-    return asyncio.run(read_state(require_hub(hub, data)))
+    return run_state(require_hub(hub, data))
+
+
+def run_state(choice: HubChoice) -> HubState:
+    """`read_state` for callers that are not async.
+
+    The state is not the task's result: asyncio restores the signal handler through an enum that
+    formats the task, result and all, and that takes longer than reading did.
+    """
+    kept: list[HubState] = []
+
+    async def read() -> None:
+        kept.append(await read_state(choice))
+
+    asyncio.run(read())
+    return kept[0]
 
 
 async def read_state(choice: HubChoice) -> HubState:

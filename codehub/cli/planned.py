@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from codehub.cli.hubs import read_state
+from codehub.cli.hubs import run_state
 from codehub.config import Settings, load_settings
 from codehub.errors import UsageError
 from codehub.model.plan import PlanOptions
@@ -52,7 +51,7 @@ def plan_for(wish: Wish, now: datetime) -> Plan:
     choice = find_hub(wish.hub, wish.data, settings)
     if not choice.exists:
         typer.echo(f"no hub (no --hub, no DATABASE_URL, nothing in {choice.data})", err=True)
-    stored = asyncio.run(read_state(choice)) if choice.exists else HubState()
+    stored = run_state(choice) if choice.exists else HubState()
     options = options_for(wish, settings, enabled_runtimes(choice, settings))
     return plan_specs(stored, incoming, now=now, options=options)
 

@@ -57,7 +57,7 @@ def command(
     Example: codehub plan specs --format md --out plan.md
     """
     from codehub.cli.planned import Wish, moment, plan_for, render_plan
-    from codehub.cli.printing import colorful, write_file
+    from codehub.cli.printing import colorful, deliver, write_file
     from codehub.core.plan import exit_code as code_of
 
     now = datetime.now(UTC)
@@ -70,10 +70,6 @@ def command(
 
         write_file(save, save_plan(plan, ref=ref))
         typer.echo(f"plan saved; apply it with 'codehub apply {save}'", err=True)
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        write_file(out, text)
-        typer.echo(f"plan written to {out}", err=True)
+    deliver(text, out, "plan")
     if exit_code:
         raise typer.Exit(code_of(plan))

@@ -20,12 +20,7 @@ def command(
 
     Example: codehub schema --out specs/.codehub.schema.json
     """
+    from codehub.cli.printing import deliver
     from codehub.specs.schema import schema_text
 
-    if out is None:
-        typer.echo(schema_text(), nl=False)
-        return
-    from codehub.cli.printing import write_file
-
-    write_file(out, schema_text())
-    typer.echo(f"schema written to {out}", err=True)
+    deliver(schema_text(), out, "schema")

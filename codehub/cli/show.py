@@ -20,13 +20,9 @@ def command(
     Example: codehub show plan.json --format html --out plan.html
     """
     from codehub.cli.planned import render_plan
-    from codehub.cli.printing import colorful, write_file
+    from codehub.cli.printing import colorful, deliver
     from codehub.service.saved import read_plan_file
 
     saved = read_plan_file(plan)
     text = render_plan(saved.plan, output, color=out is None and colorful())
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        write_file(out, text)
-        typer.echo(f"plan written to {out}", err=True)
+    deliver(text, out, "plan")

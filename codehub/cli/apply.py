@@ -49,16 +49,17 @@ def command(
 
 
 async def _apply(wish: Wish, *, dry_run: bool, yes: bool, force: bool) -> None:
-    from codehub.cli.planned import options_for, read_specs
+    from codehub.cli.planned import options_for
     from codehub.config import load_settings
     from codehub.service.applying import Order, apply_specs
     from codehub.service.planning import plan_specs
+    from codehub.specs.load import load_specs
     from codehub.store.hubs import read_hub_state
     from codehub.wiring import enabled_runtimes, find_hub, open_hub
 
     saved = _saved(wish)
     source = saved or wish
-    incoming = read_specs(source.directory, source.ref)
+    incoming = load_specs(source.directory, source.ref)
     settings = load_settings()
     choice = find_hub(wish.hub, wish.data, settings)
     options = options_for(wish, settings, enabled_runtimes(choice, settings))

@@ -14,8 +14,9 @@ from codehub.config import Settings, load_settings
 from codehub.errors import UsageError
 from codehub.model.plan import PlanOptions
 from codehub.model.revision import HubState
+from codehub.model.scalars import parse_duration
 from codehub.service.planning import plan_specs
-from codehub.specs.load import load_directory, load_ref
+from codehub.specs.load import load_specs
 from codehub.wiring import enabled_runtimes, find_hub
 
 if TYPE_CHECKING:
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
 
     from codehub.cli.plan import PlanFormat
     from codehub.model.plan import Plan
-    from codehub.model.revision import SpecSet
     from codehub.model.workspace import Runtime
 
-_AHEAD = re.compile(r"\+(\d+)([smhd])")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_AHEAD = re.compile(r"\+(\d+[smhd])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Wish:
 
 def plan_for(wish: Wish, now: datetime) -> Plan:
     """The plan, against the hub or, where there is none, against an empty one."""
-    incoming = read_specs(wish.directory, wish.ref)
+    incoming = load_specs(wish.directory, wish.ref)
     settings = load_settings()
     choice = find_hub(wish.hub, wish.data, settings)
     if not choice.exists:
@@ -54,10 +53,6 @@ def plan_for(wish: Wish, now: datetime) -> Plan:
     stored = run_state(choice) if choice.exists else HubState()
     options = options_for(wish, settings, enabled_runtimes(choice, settings))
     return plan_specs(stored, incoming, now=now, options=options)
-
-
-def read_specs(directory: Path, ref: str | None) -> SpecSet:
-    return load_directory(directory) if ref is None else load_ref(directory, ref)
 
 
 def options_for(wish: Wish, settings: Settings, enabled: frozenset[Runtime]) -> PlanOptions:
@@ -80,7 +75,7 @@ def moment(text: str, now: datetime) -> datetime:
     ahead = _AHEAD.fullmatch(text)
     try:
         if ahead:
-            then = now + timedelta(seconds=int(ahead[1]) * _UNITS[ahead[2]])
+            then = now + timedelta(seconds=parse_duration(ahead[1]))
         else:
             then = datetime.fromisoformat(text)
             then = then if then.tzinfo else then.replace(tzinfo=now.tzinfo)

@@ -31,10 +31,10 @@ def command(
 
     Example: codehub validate specs --ref origin/main
     """
-    from codehub.specs.load import load_directory, load_ref
+    from codehub.specs.load import load_specs
 
     try:
-        specs = load_directory(directory) if ref is None else load_ref(directory, ref)
+        specs = load_specs(directory, ref)
     except SpecsInvalid as error:
         _show_problems(directory, error, output)
         raise typer.Exit(error.exit_code) from error

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from codehub.core.suggest import did_you_mean
 from codehub.model.admission import Admission
 from codehub.model.plan import Action
-from codehub.model.problem import Place, Problem
+from codehub.model.problem import Place, Problem, in_order
 from codehub.model.states import LEVELS, DesiredState, Operation, Phase, lower
 from codehub.model.workspace import StartOn
 
@@ -220,7 +220,7 @@ def refusals(
         # A hub that holds nothing cannot know the old names.
         if one.renamed_from is not None and rows.live and one.name not in rows.live:
             problems.extend(_bad_rename(one, row, rows, incoming))
-    return tuple(sorted(problems, key=lambda each: (each.place, each.field, each.message)))
+    return tuple(in_order(problems))
 
 
 def _problem(declaration: Declaration, field: str, message: str) -> Problem:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,3 +54,8 @@ class Fault:
         for part in self.path:
             text += f"[{part}]" if isinstance(part, int) else f".{part}"
         return text.removeprefix(".")
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """By place, each once; lines of the file do not decide."""
+    return sorted(set(problems), key=lambda each: (each.place, each.field, each.message))

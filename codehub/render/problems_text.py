@@ -10,6 +10,7 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
+from codehub.model.problem import in_order
 from codehub.render.words import clean, counted
 
 if TYPE_CHECKING:
@@ -26,10 +27,6 @@ def problems_text(problems: Sequence[Problem], hint: str | None = None) -> str:
     """All problems in the order of their places, then how many there are and what to do next."""
     shown = "".join(problem_text(each) for each in in_order(problems))
     return f"{shown}\n{_count(problems)}" + (f"  {hint}\n" if hint else "")
-
-
-def in_order(problems: Sequence[Problem]) -> list[Problem]:
-    return sorted(problems, key=lambda each: (each.place, each.field, each.message))
 
 
 def problem_text(problem: Problem) -> str:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from codehub.render.problems_text import in_order
+from codehub.model.problem import in_order
 from codehub.render.words import clean, counted
 
 if TYPE_CHECKING:

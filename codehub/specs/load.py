@@ -15,12 +15,12 @@ from codehub.core.digest import digest_documents
 from codehub.core.resolve import resolve
 from codehub.core.validate import check_references
 from codehub.errors import SpecsInvalid
-from codehub.model.problem import Place, Problem
+from codehub.model.problem import Place, Problem, in_order
 from codehub.model.revision import Origin, SpecSet
 from codehub.model.workspace import Source
 from codehub.specs import git
 from codehub.specs.read import Reader, check_written
-from codehub.specs.report import in_order, report_faults
+from codehub.specs.report import report_faults
 from codehub.specs.scan import DiskTree, reason, scan
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 _NOTHING: Final = "declares nothing: there is no document in any *.yaml or *.yml below it"
 _HINT: Final = "write example specs with 'codehub init', or name another directory"
+
+
+def load_specs(root: Path, ref: str | None, *, cache: SpecCache | None = None) -> SpecSet:
+    """From the files as they are, or where a ref is named, from git at that commit."""
+    return load_directory(root, cache=cache) if ref is None else load_ref(root, ref, cache=cache)
 
 
 def load_directory(root: Path, *, cache: SpecCache | None = None) -> SpecSet:

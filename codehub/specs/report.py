@@ -10,7 +10,7 @@ from codehub.specs import caps
 from codehub.specs.locate import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from codehub.model.problem import Fault
     from codehub.specs.parse import Parsed
@@ -48,8 +48,3 @@ def _more(file: str, found: Sequence[object]) -> list[Problem]:
         return []
     message = f"more than {caps.PROBLEMS_PER_FILE} problems in this file; the first are shown"
     return [Problem(Place(file), "", message)]
-
-
-def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """By file and line, each once."""
-    return sorted(set(problems), key=lambda each: (each.place, each.field, each.message))

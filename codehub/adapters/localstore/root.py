@@ -10,6 +10,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from codehub.adapters.durable import sync_directory
 from codehub.adapters.localstore.faults import translated
 from codehub.core.keys import require_key
 from codehub.errors import NameConflict, Unreachable
@@ -94,11 +95,3 @@ class Root:
             finally:
                 os.close(descriptor)
         sync_directory(self.path)
-
-
-def sync_directory(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,9 +8,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from codehub.adapters.durable import sync_directory
 from codehub.adapters.localstore.faults import translated
 from codehub.adapters.localstore.listing import walk_objects, walk_partials
-from codehub.adapters.localstore.root import Root, sync_directory
+from codehub.adapters.localstore.root import Root
 from codehub.adapters.localstore.writer import LocalWriter
 from codehub.core.keys import require_prefix
 from codehub.errors import ActionFailed

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from codehub.adapters.durable import sync_directory
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -35,12 +37,3 @@ def remove_durably(path: Path) -> None:
 def temporary_name(path: Path) -> Path:
     """Where `path` is written before it takes its name; no listing mistakes it for a record."""
     return path.with_name(f".{path.name}.new")
-
-
-def sync_directory(path: Path) -> None:
-    """Make names that appeared in or left this directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -20,7 +20,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from codehub.adapters.process.durable import sync_directory, temporary_name, write_durably
+from codehub.adapters.durable import sync_directory
+from codehub.adapters.process.durable import temporary_name, write_durably
 from codehub.errors import Unreachable
 
 if TYPE_CHECKING:

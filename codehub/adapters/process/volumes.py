@@ -20,7 +20,8 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from codehub.adapters.process.durable import remove_durably, sync_directory, write_durably
+from codehub.adapters.durable import sync_directory
+from codehub.adapters.process.durable import remove_durably, write_durably
 from codehub.errors import ActionFailed, NameConflict
 from codehub.model.runtime import VolumeRef, VolumeSeen
 

@@ -82,6 +82,8 @@ def _dispatch(words: list[str]) -> int:
         result = app(args=words, prog_name="codehub", standalone_mode=False)
     except ClickError as error:
         raise UsageError(_usage_message(error), hint=_usage_hint(verb)) from error
+    if result == INTERRUPTED:
+        raise KeyboardInterrupt  # Typer made an exit code of it, and said nothing
     return result if isinstance(result, int) else 0
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from codehub.store.advisory import OURS, Lock
 from tests.integration.command_line import run_codehub
 from tests.integration.spec_files import document, write_specs, write_workspace
 
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.integration.command_line import Ran
+
+PIPES: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
 
 
 class Place:
@@ -202,6 +208,30 @@ def test_two_applies_at_once_never_mix(place: Place, tmp_path: Path) -> None:
     assert len(images) == 1
     for one in ran:
         assert one.code == 0 or "stale" in one.err or "another apply" in one.err, one.err
+
+
+def test_an_interrupted_apply_writes_nothing_and_says_so(place: Place) -> None:
+    """Interrupted while it waits for another loader: the one moment that can be held still."""
+    env = {**os.environ, "DATABASE_URL": place.url}
+    command = [sys.executable, "-m", "codehub", "apply", "--yes"]
+    with psycopg.connect(place.url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s, %s)", (OURS, int(Lock.LOADER)))
+        with subprocess.Popen(command, cwd=place.root, env=env, **PIPES) as apply:
+            wait_for_a_waiter(place)
+            apply.send_signal(signal.SIGINT)
+            _, said = apply.communicate(timeout=60)
+    assert apply.returncode == 130
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    assert place.names() == {}
+
+
+def wait_for_a_waiter(place: Place) -> None:
+    query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    deadline = time.monotonic() + 60
+    while place.rows(query) == [(0,)]:
+        assert time.monotonic() < deadline, "nobody came to wait"
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("words", [("plan",), ("apply", "--yes"), ("status",), ("history",)])

@@ -42,6 +42,100 @@ class Settings(BaseSettings):
         description="The runtimes that specs may name, separated by commas. Where it is not set: "
         "`docker`, and on an embedded hub `process` too.",
     )
+    redis_url: SecretStr | None = Field(None, description="The hub's Redis, as a redis:// address.")
+    redis_channel_sse_prefix: str = Field(
+        "codehub:sse", description="Before the user id: the Redis channel of one user's changes."
+    )
+    redis_channel_wake_prefix: str = Field(
+        "codehub:wake", description="Before the component: the Redis channel of wake-up calls."
+    )
+    archive_store_url: SecretStr | None = Field(
+        None,
+        description="Where archives are kept, as `file:///path`. Where it is not set: a directory "
+        "of the data directory.",
+    )
+    secrets_dir: Path | None = Field(
+        None, description="The directory with one file for each secret that `secretEnv` may name."
+    )
+    coordinator_idle_interval: float = Field(
+        15, gt=0, description="Seconds between full passes over all workspaces."
+    )
+    coordinator_active_interval: float = Field(
+        1, gt=0, description="Seconds between passes while something is under way."
+    )
+    coordinator_active_duration: float = Field(
+        30, ge=0, description="How long passes stay frequent after a hint."
+    )
+    coordinator_ttl_interval: float = Field(
+        60, gt=0, description="Seconds between two looks for idle workspaces."
+    )
+    coordinator_gc_interval: float = Field(
+        4 * 3600, gt=0, description="Seconds between two collections of unused archives."
+    )
+    coordinator_archive_listing_interval: float = Field(
+        3600, gt=0, description="Seconds between two listings of all archives."
+    )
+    coordinator_election_interval: float = Field(
+        1, gt=0, description="Seconds between a standby's tries to lead, and the leader's checks."
+    )
+    coordinator_page_interval: float = Field(
+        5, gt=0, description="The shortest time between two renderings of the status pages."
+    )
+    coordinator_watch_interval: float = Field(
+        30, gt=0, description="Seconds between scans of the specs, should no file event come."
+    )
+    coordinator_watch_quiet: float = Field(
+        0.5, ge=0, description="How long the specs must stay unchanged before they are read."
+    )
+    coordinator_actions: int = Field(
+        8, ge=1, description="Operations at work at once, data moves aside."
+    )
+    coordinator_data_moves: int = Field(
+        2, ge=1, description="Archives and restores at work at once."
+    )
+    operation_retries: int = Field(
+        3, ge=0, description="How often a failed operation is tried again before ERROR."
+    )
+    operation_provisioning_seconds: float = Field(
+        60, gt=0, description="Time limit for making an empty home."
+    )
+    operation_starting_seconds: float = Field(
+        120, gt=0, description="Time limit for a start, from the image to the answering port."
+    )
+    operation_stop_grace_seconds: float = Field(
+        10, ge=0, description="What a workspace gets to end by itself before it is killed."
+    )
+    operation_stopping_seconds: float = Field(
+        60, gt=0, description="Time limit for a stop, beyond the grace."
+    )
+    operation_stall_seconds: float = Field(
+        300, gt=0, description="How long an archive or restore may go without progress."
+    )
+    operation_settled_seconds: float = Field(
+        300, ge=0, description="Time in RUNNING after which earlier failures are forgotten."
+    )
+    operation_backoff_seconds: float = Field(
+        2, gt=0, description="The first wait before a failed operation is tried again."
+    )
+    operation_backoff_max_seconds: float = Field(
+        60, gt=0, description="The longest wait before a failed operation is tried again."
+    )
+    activity_flush_interval: float = Field(
+        30, gt=0, description="Seconds between two reports of activity to Redis."
+    )
+    activity_slack_seconds: float = Field(
+        10, ge=0, description="What is added to the flush interval before silence counts as idle."
+    )
+    activity_resend_seconds: float = Field(
+        180, ge=0, description="Activity of this last time is reported again with every flush."
+    )
+    ttl_reminder_seconds: float = Field(
+        300, ge=0, description="How long before a TTL lowers a workspace its people are told."
+    )
+    gc_orphan_seconds: float = Field(
+        7200, ge=0, description="How long an unused archive is kept after it was first seen."
+    )
+    gc_max_deletes: int = Field(1000, ge=1, description="The most objects one collection deletes.")
     ttl_standby_seconds: int = Field(
         600,
         ge=1,

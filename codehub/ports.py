@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
     from datetime import datetime, timedelta
     from pathlib import Path
     from types import TracebackType
     from uuid import UUID
 
+    from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
     from codehub.model.runtime import Listing, ObjectInfo, StartRequest, Stats, Upstream, VolumeRef
+    from codehub.model.signals import ActivityRead, Sighting
 
 
 class Runtime(Protocol):
@@ -99,3 +101,55 @@ class ObjectStore(Protocol):
 
     def abort_unfinished(self, prefix: str, older_than: datetime) -> int:
         """Give up uploads begun before then that never committed; how many there were."""
+
+
+class Mover(Protocol):
+    """Moves homes to and from the object store: a storage job, and what it reports.
+
+    `report` gets each line of progress (`stage`, `bytes`, `entries`, `total`). A caller that is
+    cancelled ends the job. Raises ActionFailed, ArchiveCorrupted or Unreachable.
+    """
+
+    async def archive(
+        self,
+        volume: Path,
+        key: ArchiveKey,
+        subject: ArchiveSubject,
+        report: Callable[[Mapping[str, object]], None],
+    ) -> ArchiveMeta: ...
+
+    async def archive_nothing(self, key: ArchiveKey, subject: ArchiveSubject) -> ArchiveMeta: ...
+
+    async def restore(
+        self,
+        volume: Path,
+        key: str,
+        sha256: str | None,
+        report: Callable[[Mapping[str, object]], None],
+    ) -> ArchiveMeta: ...
+
+
+class Signals(Protocol):
+    """Redis: the activity buffer and the channels. It may forget everything at any moment.
+
+    Every call raises `Unreachable` when Redis gives no answer.
+    """
+
+    async def record_activity(self, ages: Mapping[tuple[UUID, str], timedelta]) -> None:
+        """Stamp (workspace, source) as active so long ago, by Redis's clock; only ever forward."""
+
+    async def read_activity(self) -> ActivityRead:
+        """All that is buffered, with the sentinel and the server's clock, at one moment."""
+
+    async def forget_activity(self, seen: Iterable[Sighting]) -> None:
+        """Remove what was read, each only if nothing newer came for it since."""
+
+    async def write_sentinel(self, text: str) -> None:
+        """Leave a mark that a flushed or replaced Redis would not have."""
+
+    async def publish(self, channel: str, message: str) -> None: ...
+
+    def subscribe(self, channel: str) -> AsyncIterator[str]:
+        """The messages on a channel from now on."""
+
+    async def close(self) -> None: ...

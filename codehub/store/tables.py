@@ -14,6 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -338,3 +339,30 @@ class SystemLockRow(SQLModel, table=True):
     holder_id: str = words("")
     acquired_at: datetime = moment(now=True)
     epoch: int = number(0, big=True)
+
+
+class ActivitySyncRow(SQLModel, table=True):
+    """How far activity was read from Redis; there is one row at most."""
+
+    __tablename__: ClassVar[Any] = "activity_sync"
+    __table_args__ = (CheckConstraint("is_one", name="one"),)
+
+    is_one: bool = Field(sa_column=Column(Boolean, primary_key=True, server_default=text("true")))
+    drained_at: datetime | None = moment(null=True)
+    blind_until: datetime | None = moment(null=True)
+    sentinel: str = words("")
+
+
+class LeaderRequestRow(SQLModel, table=True):
+    """Something that only the leader may do, asked for by somebody who may not lead."""
+
+    __tablename__: ClassVar[Any] = "leader_requests"
+    __table_args__ = (index("leader_requests_open", "id", where="done_at IS NULL"),)
+
+    id: int = serial()
+    kind: str = words()
+    arguments: dict[str, Any] = json()
+    asked_by: str = words("")
+    asked_at: datetime = moment(now=True)
+    done_at: datetime | None = moment(null=True)
+    result: dict[str, Any] = json()

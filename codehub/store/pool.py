@@ -1,0 +1,64 @@
+"""Connections to share: a coordinator's components and acts write at once, on few connections."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from codehub.store.connect import arguments, translated
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from types import TracebackType
+
+PATIENCE: Final = 10.0
+"""Seconds to wait for a connection before the database counts as unreachable."""
+
+
+class Pool:
+    """Connections in autocommit with rows as dicts, like those of `connect`.
+
+    Use it as a context manager; `connection_class` is for tests that inject faults.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        size: int = 6,
+        connection_class: type[AsyncConnection[DictRow]] = AsyncConnection[DictRow],
+    ) -> None:
+        self._pool = AsyncConnectionPool(
+            arguments(url),
+            connection_class=connection_class,
+            kwargs={"autocommit": True, "row_factory": dict_row},
+            min_size=1,
+            max_size=size,
+            timeout=PATIENCE,
+            open=False,
+            name="codehub",
+        )
+
+    async def __aenter__(self) -> Pool:
+        with translated():
+            await self._pool.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[DictRow]]:
+        """A connection for a while. Raises Unreachable when the database gives none."""
+        with translated():
+            async with self._pool.connection() as conn:
+                yield conn

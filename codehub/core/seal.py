@@ -66,6 +66,11 @@ def meta_fields(meta: ArchiveMeta) -> dict[str, Any]:
     }
 
 
+def read_fields(read: dict[str, Any]) -> ArchiveMeta:
+    """What `meta_fields` wrote, checked."""
+    return _build(read)
+
+
 def _parse(data: bytes) -> dict[str, Any]:
     try:
         read = json.loads(data)

@@ -1,0 +1,153 @@
+"""Which archives are there: a listing now and then, and a closer look where it matters.
+
+An archive counts as there when the listing has it with its commit marker and the recorded size.
+What the listing lacks is asked for by name, and before anything is called absent the store must
+prove that it is still ours. What cannot be asked is unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from codehub.coordinator.marker import check_store
+from codehub.core.keys import meta_key
+from codehub.errors import CodeHubError
+from codehub.model.conditions import Presence
+from codehub.model.states import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from uuid import UUID
+
+    from codehub.coordinator.shelf import Shelf
+    from codehub.model.workspace import Workspace
+
+FIRST_LISTING: Final = 2.0
+"""Seconds a pass waits for the first listing of a term; a longer one is awaited beside passes."""
+CLOSER_LOOKS: Final = 50
+"""The most archives asked for by name in one pass; the others wait for the next."""
+CLOSER_SECONDS: Final = 10.0
+AGAIN: Final = 10.0
+"""Seconds after which a listing that failed is tried again."""
+
+_MOVES: Final = frozenset(
+    {
+        Operation.ARCHIVING,
+        Operation.RESTORING,
+        Operation.CREATE_EMPTY_ARCHIVE,
+        Operation.DELETING,
+    }
+)
+
+
+class Archives:
+    """What is known of the archives, for one term of leadership."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        *,
+        interval: float,
+        clock: Callable[[], float],
+        on_listed: Callable[[], None],
+    ) -> None:
+        self._shelf = shelf
+        self._interval = interval
+        self._clock = clock
+        self._on_listed = on_listed
+        self._sizes: dict[str, int] | None = None
+        self._trouble = ""
+        self._listed_at: float | None = None
+        self._listing: asyncio.Task[None] | None = None
+
+    async def look(self, workspaces: Iterable[Workspace]) -> dict[UUID, Presence]:
+        """The archive of each workspace that has one.
+
+        Left out of the answer are those whose archive nobody could look for yet.
+        """
+        named = [each for each in workspaces if each.status.archive_key is not None]
+        if not named:
+            return {}
+        await self._list_if_due()
+        answers: dict[UUID, Presence] = {}
+        doubtful = []
+        for each in named:
+            if self._is_listed(each) and each.status.operation not in _MOVES:
+                answers[each.id] = Presence.PRESENT
+            elif each.status.operation in _MOVES or self._sizes is not None:
+                doubtful.append(each)
+            elif self._trouble:
+                answers[each.id] = Presence.UNKNOWN
+        return answers | await self._look_closer(doubtful)
+
+    async def close(self) -> None:
+        if self._listing is not None:
+            self._listing.cancel()
+
+    def _is_listed(self, workspace: Workspace) -> bool:
+        status, sizes = workspace.status, self._sizes
+        if sizes is None or status.archive_key is None:
+            return False
+        found, meta = sizes.get(status.archive_key), sizes.get(meta_key(status.archive_key))
+        return _fits(workspace, found, meta)
+
+    async def _list_if_due(self) -> None:
+        due = self._listed_at is None or self._clock() - self._listed_at >= self._interval
+        if due and self._listing is None:
+            self._listed_at = self._clock()
+            self._listing = asyncio.create_task(self._list())
+        if self._sizes is None and not self._trouble and self._listing is not None:
+            await asyncio.wait({self._listing}, timeout=FIRST_LISTING)
+
+    async def _list(self) -> None:
+        try:
+            await check_store(self._shelf.store, self._shelf.hub_id, holds_archives=True)
+            self._sizes = await self._shelf.sizes()
+        except CodeHubError as error:
+            # Without a listing it is unknown what there is; soon it is tried again.
+            self._trouble = error.message
+            self._listed_at = self._clock() - self._interval + AGAIN
+        else:
+            self._trouble = ""
+            self._on_listed()
+        finally:
+            self._listing = None
+
+    async def _look_closer(self, doubtful: list[Workspace]) -> dict[UUID, Presence]:
+        asked = [asyncio.create_task(self._ask(each)) for each in doubtful[:CLOSER_LOOKS]]
+        if asked:
+            await asyncio.wait(asked, timeout=CLOSER_SECONDS)
+        answers: dict[UUID, Presence] = {}
+        for each, task in zip(doubtful, asked, strict=False):
+            answers[each.id] = task.result() if task.done() else Presence.UNKNOWN
+            task.cancel()
+        return answers
+
+    async def _ask(self, workspace: Workspace) -> Presence:
+        key = workspace.status.archive_key
+        assert key is not None
+        try:
+            found, meta = await self._shelf.heads(key)
+            if _fits(workspace, found, meta):
+                self._remember(key, found, meta)
+                return Presence.PRESENT
+            await check_store(self._shelf.store, self._shelf.hub_id, holds_archives=True)
+        except CodeHubError:
+            return Presence.UNKNOWN
+        self._remember(key, None, None)
+        return Presence.ABSENT
+
+    def _remember(self, key: str, found: int | None, meta: int | None) -> None:
+        if self._sizes is None:
+            return
+        for name, size in ((key, found), (meta_key(key), meta)):
+            if size is None:
+                self._sizes.pop(name, None)
+            else:
+                self._sizes[name] = size
+
+
+def _fits(workspace: Workspace, found: int | None, meta: int | None) -> bool:
+    recorded = workspace.status.archive_bytes
+    return found is not None and meta is not None and recorded in (None, found)

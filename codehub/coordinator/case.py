@@ -1,0 +1,166 @@
+"""One workspace in one pass: what was read and seen of it, and what follows. Pure.
+
+`decide` knows the row and the facts; what only this process knows comes in here: how the act of the
+operation in flight ended, whether there is a free hand for it, and what nobody watched before this
+term began.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from codehub.coordinator.seen import Things, facts_of, is_stray, stray_volumes
+from codehub.core.deadline import note_blindness
+from codehub.core.decide import decide
+from codehub.core.judge import judge
+from codehub.core.record import record
+from codehub.core.recover import FAILED, discards_data
+from codehub.core.retry import retry
+from codehub.model.conditions import ConditionName, ConditionStatus, Presence
+from codehub.model.decision import (
+    Claim,
+    Complete,
+    Continue,
+    Fail,
+    Nothing,
+    Recover,
+    Retry,
+    Wait,
+)
+from codehub.model.states import ErrorReason, Operation, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from uuid import UUID
+
+    from codehub.coordinator.acts import Outcome
+    from codehub.model.conditions import Facts
+    from codehub.model.decision import Decision, Rules
+    from codehub.model.workspace import Status, Workspace
+
+KEEP_ALL: Final = frozenset({ErrorReason.DATA_LOST, ErrorReason.CONTAINER_WITHOUT_VOLUME})
+"""Errors after which nothing is removed: what looks like a stray may be all that is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`seen` is the row as it was read, `noted` the same with unwatched time noted."""
+
+    seen: Workspace
+    noted: Workspace
+    things: Things
+    facts: Facts
+    decision: Decision
+
+    def status(self, now: datetime, op_id: UUID) -> Status:
+        """What is to be stored; the very same status when nothing changed."""
+        judgement = judge(self.noted, self.facts, now)
+        after = record(self.noted, judgement, self.decision, now=now, op_id=op_id)
+        if after is self.noted.status:
+            return self.seen.status
+        return _without_gone(after, self.things)
+
+    @property
+    def why(self) -> str:
+        match self.decision:
+            case Retry() | Fail():
+                return self.decision.message
+            case Complete():
+                return "done"
+            case Continue():
+                return ""
+            case other:
+                return other.why
+
+    @property
+    def answers(self) -> bool:
+        """Whether it does what `recover_requested` asks for."""
+        claims = isinstance(self.decision, Claim)
+        discards = claims and self.decision_operation is Operation.DELETING
+        return isinstance(self.decision, Recover) or (discards and discards_data(self.seen))
+
+    @property
+    def decision_operation(self) -> Operation:
+        decision = self.decision
+        return decision.operation if isinstance(decision, Claim | Continue) else Operation.NONE
+
+
+def consider(
+    workspace: Workspace,
+    things: Things,
+    archive: Presence,
+    outcome: Outcome | None,
+    now: datetime,
+    rules: Rules,
+    *,
+    unwatched: bool = False,
+) -> Case:
+    """What follows for one workspace; `unwatched` says that it was in flight before this term."""
+    noted = _note_unwatched(workspace) if unwatched else workspace
+    answered = outcome is not None and outcome.reason is None
+    facts = facts_of(workspace, things, archive, port_answered=answered)
+    decision = decide(noted, facts, now, rules)
+    if isinstance(decision, Continue) and outcome is not None and outcome.reason is not None:
+        decision = retry(noted, outcome.reason, outcome.message, now, rules)
+    if is_leftover(workspace, things) and not isinstance(decision, Fail):
+        decision = Nothing("what a failed start left behind is ended first")
+    return Case(workspace, noted, things, facts, decision)
+
+
+def without_room(case: Case) -> Case:
+    """The operation in flight must wait for a free hand, and that time does not count."""
+    return replace(case, decision=Wait(None, "waits for a free hand", blind=True))
+
+
+def archive_fact(workspace: Workspace, answers: Mapping[UUID, Presence]) -> Presence | None:
+    """What is known of its archive; None when it must be known and nobody could look yet."""
+    if workspace.status.archive_key is None:
+        return Presence.ABSENT
+    found = answers.get(workspace.id)
+    if found is not None or workspace.status.home_store_key is None:
+        return found
+    stored = workspace.status.conditions.get(ConditionName.ARCHIVE_READY)
+    there = stored is not None and stored.status is ConditionStatus.TRUE
+    return Presence.PRESENT if there else Presence.UNKNOWN
+
+
+def is_leftover(workspace: Workspace, things: Things) -> bool:
+    """Whether a start that failed left its container behind."""
+    status, container = workspace.status, things.container
+    if status.phase is not Phase.ERROR or container is None or container.op_id is None:
+        return False
+    failed = status.op_progress.get(FAILED) == Operation.STARTING.value
+    return failed and container.op_id == status.op_id
+
+
+def needs_tidying(workspace: Workspace, things: Things) -> bool:
+    """Whether there is something of a workspace at rest that belongs to nothing."""
+    status = workspace.status
+    if status.operation is not Operation.NONE or workspace.declaration.suspend:
+        return False
+    if status.error_reason in KEEP_ALL or things.unknown is not None:
+        return False
+    return is_stray(workspace, things.container) or bool(stray_volumes(workspace, things))
+
+
+def _note_unwatched(workspace: Workspace) -> Workspace:
+    """Time in which nobody looked does not count towards time limits."""
+    status = workspace.status
+    since = status.observed_at or status.op_started_at
+    if status.operation is Operation.NONE or since is None:
+        return workspace
+    progress = note_blindness(status.op_progress, True, since)
+    return replace(workspace, status=replace(status, op_progress=progress))
+
+
+def _without_gone(status: Status, things: Things) -> Status:
+    """Retired volumes that are no longer listed need not be remembered."""
+    if not status.home_ctx.retired or things.unknown is not None:
+        return status
+    listed = {each.name for each in things.volumes}
+    left = tuple(name for name in status.home_ctx.retired if name in listed)
+    if left == status.home_ctx.retired:
+        return status
+    return replace(status, home_ctx=replace(status.home_ctx, retired=left))

@@ -1,0 +1,301 @@
+"""What each operation does in the world: one coroutine each, safe to repeat after any crash.
+
+State first in the database, then the world, then observe: an act that returned is not done, its
+effect is complete when a pass sees it. Before anything destructive the leader confirms that it
+still leads. What goes wrong is raised; the controller makes a retry or an ERROR of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final
+
+from codehub.coordinator.seen import Things, index, is_stray, stray_volumes
+from codehub.errors import ActionFailed, CodeHubError
+from codehub.model.archive import ArchiveKey, ArchiveSubject
+from codehub.model.runtime import StartRequest, VolumeRef
+from codehub.model.states import Operation
+from codehub.service.secrets import read_secrets
+from codehub.store.status import renew_home, save_archive, save_restored, write_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from datetime import datetime, timedelta
+    from pathlib import Path
+    from uuid import UUID
+
+    from codehub.coordinator.lead import Lead
+    from codehub.coordinator.shelf import Shelf
+    from codehub.model.archive import ArchiveMeta
+    from codehub.model.workspace import Runtime as RuntimeName
+    from codehub.model.workspace import Workspace
+    from codehub.ports import Mover, Runtime
+
+PROGRESS_SECONDS: Final = 1.0
+"""Progress goes into the database at most so often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What acts work with."""
+
+    lead: Lead
+    runtimes: Mapping[RuntimeName, Runtime]
+    mover: Mover
+    shelf: Shelf
+    stop_grace: timedelta
+    secrets: Path | None = None
+
+    def runtime(self, workspace: Workspace) -> Runtime:
+        return self.runtimes[workspace.declaration.runtime]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One act: the workspace as it was claimed, what was seen of it, and at what time.
+
+    `again` says that an earlier try of this operation may have left something half done.
+    """
+
+    workspace: Workspace
+    things: Things
+    now: datetime
+    again: bool = False
+
+    @property
+    def home(self) -> VolumeRef:
+        status = self.workspace.status
+        if status.home_store_key is None:
+            raise ActionFailed("there is no home to work on")
+        return VolumeRef(self.workspace.id, _generation(status.home_store_key))
+
+    @property
+    def op_id(self) -> UUID:
+        op_id = self.workspace.status.op_id
+        assert op_id is not None  # operations are claimed with one
+        return op_id
+
+
+async def provision(tools: Tools, job: Job) -> None:
+    await _remove_volumes(tools, job)
+    await tools.lead.confirm()
+    await tools.runtime(job.workspace).create_volume(job.home)
+
+
+async def start(tools: Tools, job: Job) -> None:
+    seen = job.things.container
+    if seen is not None and (not seen.running or seen.op_id != job.op_id):
+        await _stop(tools, job)
+    request = await _request(tools, job)
+    await tools.runtime(job.workspace).start(request, tools.lead.confirm)
+
+
+async def stop(tools: Tools, job: Job) -> None:
+    await _stop(tools, job)
+
+
+async def archive(tools: Tools, job: Job) -> None:
+    """Stream, commit, record and retire together, then delete; each step finds the one before."""
+    if job.workspace.status.home_store_key is not None:
+        if job.things.container is not None:
+            await _stop(tools, job)
+        meta = await tools.shelf.committed(job.workspace.id, job.op_id)
+        meta = meta or await _archive_home(tools, job)
+        await _require_untouched(tools, job, meta)
+        async with tools.lead.pool.connection() as conn:
+            if not await save_archive(conn, tools.lead.fence, job.workspace, meta):
+                return  # the operation is another one by now: nothing of this may go on
+    await delete(tools, job)
+
+
+async def archive_nothing(tools: Tools, job: Job) -> None:
+    meta = await tools.shelf.committed(job.workspace.id, job.op_id)
+    if meta is None:
+        key, subject = _key(tools, job), _subject(job, 0)
+        meta = await tools.mover.archive_nothing(key, subject)
+    async with tools.lead.pool.connection() as conn:
+        await save_archive(conn, tools.lead.fence, job.workspace, meta)
+
+
+async def restore(tools: Tools, job: Job) -> None:
+    """Into a new generation; what an earlier try left is retired and goes first."""
+    if _is_restored(job.workspace):
+        return
+    await _remove_volumes(tools, job)
+    if job.again:
+        renewed = await _renew(tools, job)
+        if renewed is None:
+            return
+        await _remove_volume(tools, job, job.home)
+        job = renewed
+    status, runtime = job.workspace.status, tools.runtime(job.workspace)
+    assert status.archive_key is not None  # RESTORING is claimed from ARCHIVED alone
+    await tools.lead.confirm()
+    await runtime.create_volume(job.home)
+    path = await _path(tools, job)
+    async with _Reports(tools, job) as report:
+        await tools.mover.restore(path, status.archive_key, status.archive_sha256, report)
+    async with tools.lead.pool.connection() as conn:
+        await save_restored(conn, tools.lead.fence, job.workspace, status.archive_key)
+
+
+async def delete(tools: Tools, job: Job) -> None:
+    """Remove what is left: the container, then every volume that is no home."""
+    things = await _look(tools, job)
+    if things.container is not None:
+        await _stop(tools, job)
+    for each in things.volumes:
+        if each.generation <= job.workspace.status.home_generation:
+            await _remove_volume(tools, job, VolumeRef(each.workspace_id, each.generation))
+
+
+async def clean(tools: Tools, job: Job) -> None:
+    """Remove strays of a workspace at rest: a container on another volume, volumes of the past."""
+    if is_stray(job.workspace, job.things.container):
+        await _stop(tools, job)
+    await _remove_volumes(tools, job)
+
+
+async def stop_leftover(tools: Tools, job: Job) -> None:
+    """End what a failed start left running: it never answered, so nobody works in it."""
+    await _stop(tools, job)
+    await _remove_volumes(tools, job)
+
+
+STEPS: Final[dict[Operation, Callable[[Tools, Job], Awaitable[None]]]] = {
+    Operation.PROVISIONING: provision,
+    Operation.CREATE_EMPTY_ARCHIVE: archive_nothing,
+    Operation.RESTORING: restore,
+    Operation.STARTING: start,
+    Operation.STOPPING: stop,
+    Operation.ARCHIVING: archive,
+    Operation.DELETING: delete,
+}
+
+
+async def _stop(tools: Tools, job: Job) -> None:
+    await tools.lead.confirm()
+    await tools.runtime(job.workspace).stop(job.workspace.id, tools.stop_grace)
+
+
+async def _remove_volumes(tools: Tools, job: Job) -> None:
+    for each in stray_volumes(job.workspace, job.things):
+        await _remove_volume(tools, job, VolumeRef(each.workspace_id, each.generation))
+
+
+async def _remove_volume(tools: Tools, job: Job, ref: VolumeRef) -> None:
+    await tools.lead.confirm()
+    await tools.runtime(job.workspace).delete_volume(ref)
+
+
+async def _look(tools: Tools, job: Job) -> Things:
+    listing = await tools.runtime(job.workspace).list()
+    return index(listing).get(job.workspace.id, Things())
+
+
+async def _request(tools: Tools, job: Job) -> StartRequest:
+    workspace, declared = job.workspace, job.workspace.declaration
+    secrets = await asyncio.to_thread(read_secrets, tools.secrets, declared.secret_env)
+    return StartRequest(
+        workspace_id=workspace.id,
+        name=workspace.name,
+        volume=job.home,
+        op_id=job.op_id,
+        template_digest=workspace.template_digest,
+        command=declared.command,
+        env={**declared.env, **secrets},
+        port=declared.port,
+        image=declared.image,
+        resources=declared.resources,
+        base_path=f"/w/{workspace.name}/",
+    )
+
+
+async def _archive_home(tools: Tools, job: Job) -> ArchiveMeta:
+    path = await _path(tools, job)
+    async with _Reports(tools, job) as report:
+        return await tools.mover.archive(
+            path, _key(tools, job), _subject(job, job.home.generation), report
+        )
+
+
+async def _require_untouched(tools: Tools, job: Job, meta: ArchiveMeta) -> None:
+    """An archive of a home that was in use meanwhile is no complete copy of it."""
+    if (await _look(tools, job)).container is None:
+        return
+    await tools.shelf.withdraw(meta.key)
+    raise ActionFailed("a container used the home while it was archived; nothing was removed")
+
+
+async def _renew(tools: Tools, job: Job) -> Job | None:
+    async with tools.lead.pool.connection() as conn:
+        generation = await renew_home(conn, tools.lead.fence, job.workspace)
+    if generation is None:
+        return None
+    name = VolumeRef(job.workspace.id, generation).name
+    status = replace(job.workspace.status, home_generation=generation, home_store_key=name)
+    return replace(job, workspace=replace(job.workspace, status=status), things=Things())
+
+
+async def _path(tools: Tools, job: Job) -> Path:
+    path = await tools.runtime(job.workspace).volume_path(job.home)
+    if path is None:
+        raise ActionFailed(f"the volume {job.home.name} cannot be read from this machine")
+    return path
+
+
+def _key(tools: Tools, job: Job) -> ArchiveKey:
+    return ArchiveKey(tools.lead.hub_id, job.workspace.id, job.op_id, token_hex(8))
+
+
+def _subject(job: Job, generation: int) -> ArchiveSubject:
+    declared = job.workspace.declaration
+    return ArchiveSubject(declared.name, declared.owner, generation, job.now)
+
+
+def _is_restored(workspace: Workspace) -> bool:
+    status = workspace.status
+    marker = status.home_ctx.restore_marker
+    return marker is not None and marker == status.archive_key
+
+
+def _generation(volume: str) -> int:
+    return int(volume.rpartition("-g")[2])
+
+
+class _Reports:
+    """Takes a job's progress and writes the latest of it into the row, now and then."""
+
+    def __init__(self, tools: Tools, job: Job) -> None:
+        self._tools = tools
+        self._job = job
+        self._latest: Mapping[str, object] | None = None
+        self._writer: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Callable[[Mapping[str, object]], None]:
+        self._writer = asyncio.create_task(self._write())
+        return self._take
+
+    async def __aexit__(self, *_: Any) -> None:
+        if self._writer is not None:
+            self._writer.cancel()
+            await asyncio.wait({self._writer})
+
+    def _take(self, progress: Mapping[str, object]) -> None:
+        self._latest = progress
+
+    async def _write(self) -> None:
+        while True:
+            latest, self._latest = self._latest, None
+            if latest is not None:
+                # Nothing rests on it but the time limit, and the next report comes soon.
+                with suppress(CodeHubError):
+                    await self._write_one(latest)
+            await asyncio.sleep(PROGRESS_SECONDS)
+
+    async def _write_one(self, progress: Mapping[str, object]) -> None:
+        async with self._tools.lead.pool.connection() as conn:
+            await write_progress(conn, self._tools.lead.fence, self._job.workspace, progress)

@@ -1,0 +1,131 @@
+"""A runtime whose containers are entries in a table: everything real but the processes.
+
+Volumes are directories, so homes hold files that can be lost, and archives are made of them by the
+real job code. It outlives the coordinators that use it, as a machine does.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from codehub.errors import ActionFailed, Unreachable, VolumeInUse
+from codehub.model.runtime import ContainerSeen, Listing, Stats, Upstream, VolumeRef, VolumeSeen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from datetime import timedelta
+    from pathlib import Path
+    from uuid import UUID
+
+    from codehub.model.runtime import StartRequest
+
+
+class FastRuntime:
+    """`codehub.ports.Runtime` over a directory and a table.
+
+    `failing` makes every start of a workspace fail, `silent` keeps its port shut, `away` makes the
+    whole runtime give no answer.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.containers: dict[UUID, ContainerSeen] = {}
+        self.mounted_ever: set[tuple[UUID, str]] = set()
+        self.starts: list[UUID] = []
+        self.failing: dict[UUID, str] = {}
+        self.away = False
+        self.lists = 0
+
+    async def list(self) -> Listing:
+        self._require_answer()
+        self.lists += 1
+        return Listing(tuple(self.containers.values()), tuple(self._volumes()))
+
+    async def create_volume(self, ref: VolumeRef) -> None:
+        self._require_answer()
+        self.path(ref).mkdir(parents=True, exist_ok=True)
+
+    async def start(self, request: StartRequest, confirm: Callable[[], Awaitable[None]]) -> None:
+        self._require_answer()
+        there = self.containers.get(request.workspace_id)
+        if there is not None and there.running and there.op_id == request.op_id:
+            return
+        if there is not None and there.running:
+            raise ActionFailed(f"{request.name} already runs from an earlier start")
+        if not self.path(request.volume).is_dir():
+            raise ActionFailed(f"the volume {request.volume.name} is not there")
+        await confirm()
+        self.starts.append(request.workspace_id)
+        self.mounted_ever.add((request.workspace_id, request.volume.name))
+        self.containers[request.workspace_id] = ContainerSeen(
+            request.workspace_id,
+            running=request.workspace_id not in self.failing,
+            op_id=request.op_id,
+            template_digest=request.template_digest,
+            volume=request.volume.name,
+            started_at=datetime.now(UTC),
+        )
+        if request.workspace_id in self.failing:
+            raise ActionFailed(self.failing[request.workspace_id])
+
+    async def stop(self, workspace_id: UUID, grace: timedelta) -> None:
+        self._require_answer()
+        self.containers.pop(workspace_id, None)
+
+    async def delete_volume(self, ref: VolumeRef) -> None:
+        self._require_answer()
+        used = self.containers.get(ref.workspace_id)
+        if used is not None and used.volume == ref.name:
+            raise VolumeInUse(f"the volume {ref.name} is in use")
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self.path(ref))
+
+    async def volume_path(self, ref: VolumeRef) -> Path | None:
+        self._require_answer()
+        path = self.path(ref)
+        return path if path.is_dir() else None
+
+    async def upstream(self, workspace_id: UUID) -> Upstream | None:
+        return Upstream("127.0.0.1", 1) if workspace_id in self.containers else None
+
+    async def logs(self, workspace_id: UUID, *, lines: int, follow: bool) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def stats(self, workspace_id: UUID) -> Stats | None:
+        return Stats(0.0, 0, datetime.now(UTC)) if workspace_id in self.containers else None
+
+    async def events(self) -> AsyncIterator[UUID]:
+        return
+        yield
+
+    async def close(self) -> None:
+        pass
+
+    def path(self, ref: VolumeRef) -> Path:
+        return self.root / ref.name
+
+    def crash(self, workspace_id: UUID) -> None:
+        """The container ends by itself."""
+        self.containers[workspace_id] = replace(self.containers[workspace_id], running=False)
+
+    def _volumes(self) -> list[VolumeSeen]:
+        found = []
+        for path in sorted(self.root.iterdir()):
+            ref = parse_volume(path.name)
+            found.append(VolumeSeen(ref.workspace_id, ref.name, ref.generation))
+        return found
+
+    def _require_answer(self) -> None:
+        if self.away:
+            raise Unreachable("the runtime gives no answer")
+
+
+def parse_volume(name: str) -> VolumeRef:
+    from uuid import UUID
+
+    workspace_id, _, generation = name.removeprefix("ws-").partition("-home-g")
+    return VolumeRef(UUID(workspace_id), int(generation))

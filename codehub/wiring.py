@@ -17,13 +17,20 @@ from codehub.model.workspace import Runtime
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+    from uuid import UUID
 
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
 
     from codehub.config import Settings
+    from codehub.ports import ObjectStore
+    from codehub.ports import Runtime as RuntimePort
 
 POSTGRES = "postgres"
+REDIS = "redis"
+WORKSPACES = "workspaces"
+PAGES = "pages"
+ARCHIVES = "archives"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +98,55 @@ async def open_hub(choice: HubChoice) -> AsyncIterator[AsyncConnection[DictRow]]
         async with await connect(url) as conn:
             await require_schema(conn)
             yield conn
+
+
+def archive_store_url(choice: HubChoice, settings: Settings) -> str:
+    """Where the hub keeps its archives: as the settings say, else below the data directory."""
+    if settings.archive_store_url is not None:
+        return settings.archive_store_url.get_secret_value()
+    return (choice.data / ARCHIVES).resolve().as_uri()
+
+
+def open_archive_store(choice: HubChoice, settings: Settings) -> ObjectStore:
+    """The store itself; that it is there shows when it is used."""
+    from codehub.adapters.stores import open_store
+
+    return open_store(archive_store_url(choice, settings))
+
+
+@contextmanager
+def redis_address(choice: HubChoice, settings: Settings) -> Iterator[str]:
+    """Redis's address; an embedded server runs at least as long as this lasts."""
+    if settings.redis_url is not None:
+        yield settings.redis_url.get_secret_value()
+        return
+    if not choice.embedded:
+        raise UsageError("this hub needs a Redis, and none is named", hint="set REDIS_URL")
+    from codehub.embedded.redis import EmbeddedRedis
+
+    with EmbeddedRedis(choice.data / REDIS) as url:
+        yield url
+
+
+async def open_runtimes(
+    choice: HubChoice, enabled: frozenset[Runtime], hub_id: UUID
+) -> dict[Runtime, RuntimePort]:
+    """The runtimes this machine has, of those the hub enables."""
+    runtimes: dict[Runtime, RuntimePort] = {}
+    if Runtime.PROCESS in enabled:
+        from codehub.adapters.process import ProcessRuntime
+
+        process = ProcessRuntime((choice.data / WORKSPACES).resolve(), str(hub_id))
+        await process.claim()
+        runtimes[Runtime.PROCESS] = process
+    return runtimes
+
+
+def claim_archive_store(choice: HubChoice, settings: Settings) -> ObjectStore:
+    """The store, ready for use: a directory of the hub's own is made where there is none."""
+    from codehub.adapters.localstore import LocalStore
+
+    store = open_archive_store(choice, settings)
+    if isinstance(store, LocalStore):
+        store.claim()
+    return store

@@ -56,6 +56,8 @@ class Archives:
         self._interval = interval
         self._clock = clock
         self._on_listed = on_listed
+        self.version = 0
+        """Moves when what is known of archives may have changed for those at rest."""
         self._sizes: dict[str, int] | None = None
         self._trouble = ""
         self._listed_at: float | None = None
@@ -113,6 +115,7 @@ class Archives:
             self._on_listed()
         finally:
             self._listing = None
+            self.version += 1
 
     async def _look_closer(self, doubtful: list[Workspace]) -> dict[UUID, Presence]:
         asked = [asyncio.create_task(self._ask(each)) for each in doubtful[:CLOSER_LOOKS]]

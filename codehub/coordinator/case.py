@@ -82,6 +82,11 @@ class Case:
         return isinstance(self.decision, Recover) or (discards and discards_data(self.seen))
 
     @property
+    def is_untidy(self) -> bool:
+        """Whether something of it belongs to nothing, while it is at rest."""
+        return is_leftover(self.seen, self.things) or needs_tidying(self.seen, self.things)
+
+    @property
     def decision_operation(self) -> Operation:
         decision = self.decision
         return decision.operation if isinstance(decision, Claim | Continue) else Operation.NONE

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from codehub.coordinator.case import (
     archive_fact,
@@ -23,18 +23,25 @@ from codehub.coordinator.case import (
 )
 from codehub.coordinator.observe import observe
 from codehub.coordinator.pace import attempt
+from codehub.coordinator.rested import Rested
 from codehub.coordinator.rhythm import Look
 from codehub.coordinator.steps import Job
 from codehub.core.audit import audit
-from codehub.model.decision import Claim, Continue
+from codehub.model.decision import Claim, Continue, Nothing, Wait
 from codehub.model.states import Operation
 from codehub.store.places import read_places
 from codehub.store.status import Write, read_active, read_now, save
-from codehub.store.workspaces import read_workspaces
+from codehub.store.workspaces import read_versions, stream_workspaces
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-    from uuid import UUID
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
 
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
@@ -58,6 +65,7 @@ if TYPE_CHECKING:
 
 QUEUE_AT_ONCE: Final = 50
 """How many of those that wait for a free hand are looked at in a quick pass."""
+NO_ID: Final = UUID(int=0)
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -87,6 +95,7 @@ class WorkspaceController:
         self._rhythm = rhythm
         self._failures = failures
         self._queue: dict[UUID, None] = {}
+        self._rested = Rested()
         self._first = True
         self._paused = False
 
@@ -118,24 +127,62 @@ class WorkspaceController:
         seen = await observe(self._world.runtimes)
         async with self._lead.pool.connection() as conn:
             now = await read_now(conn)
-            rows = await self._read(conn, look, ids)
-        archives = await self._world.archives.look(rows)
-        cases = [
-            case
-            for each in rows
-            if (case := self._consider(each, seen, archives, now, ended)) is not None
-        ]
+            cases = [
+                case
+                async for rows, versions in self._read(conn, look, ids, seen)
+                for case in await self._consider_all(rows, versions, seen, now, ended)
+            ]
         if not self._paused:
             await self._see_to(cases, now)
         self._first = False
 
     async def _read(
-        self, conn: AsyncConnection[DictRow], look: Look, ids: Iterable[UUID]
-    ) -> Sequence[Workspace]:
-        if look is Look.FULL:
-            return await read_workspaces(conn)
-        wanted = {*ids, *list(self._queue)[:QUEUE_AT_ONCE]}
-        return await read_active(conn, list(wanted), mismatched=look is Look.ACTIVE)
+        self, conn: AsyncConnection[DictRow], look: Look, ids: Iterable[UUID], seen: Seen
+    ) -> AsyncIterator[tuple[Sequence[Workspace], Mapping[UUID, str]]]:
+        """The rows to look at, some at a time, and their versions where a rest may be noted."""
+        if look is not Look.FULL:
+            wanted = {*ids, *list(self._queue)[:QUEUE_AT_ONCE]}
+            yield await read_active(conn, list(wanted), mismatched=look is Look.ACTIVE), {}
+            return
+        versions = await read_versions(conn)
+        self._rested.keep_only(versions)
+        known = self._world.archives.version
+        restless = [
+            each
+            for each, version in versions.items()
+            if not self._rested.rests(each, version, seen.things_of(each), known)
+        ]
+        async for rows in stream_workspaces(conn, restless):
+            yield rows, versions
+
+    async def _consider_all(
+        self,
+        rows: Sequence[Workspace],
+        versions: Mapping[UUID, str],
+        seen: Seen,
+        now: datetime,
+        ended: int,
+    ) -> list[Case]:
+        """Those of which something follows; the others are noted as at rest."""
+        known = self._world.archives.version
+        archives = await self._world.archives.look(rows)
+        cases = []
+        for each in rows:
+            case = self._consider(each, seen, archives, now, ended)
+            if case is None:
+                continue
+            if self._rests(case, now):
+                if each.id in versions:
+                    self._rested.note(case, versions[each.id], known)
+            else:
+                cases.append(case)
+        return cases
+
+    def _rests(self, case: Case, now: datetime) -> bool:
+        """Whether there is nothing to store, to begin, or to tidy up."""
+        if not isinstance(case.decision, Nothing | Wait) or self._acts.is_running(case.seen.id):
+            return False
+        return case.status(now, NO_ID) is case.seen.status and not case.is_untidy
 
     def _consider(
         self,
@@ -231,6 +278,7 @@ class WorkspaceController:
         leftover = is_leftover(workspace, case.things)
         if not leftover and not needs_tidying(workspace, case.things):
             return
+        self._rested.forget(workspace.id)
         if self._acts.has_room(Operation.NONE):
             self._acts.tidy(Job(workspace, case.things, now), leftover=leftover)
 

@@ -39,6 +39,13 @@ class Seen:
             return Things(unknown=why)
         return self.things[runtime].get(workspace.id, NOTHING)
 
+    def things_of(self, workspace_id: UUID) -> Things:
+        """What was listed under this id, whichever runtime it belongs to."""
+        for things in self.things.values():
+            if workspace_id in things:
+                return things[workspace_id]
+        return Things(unknown="not listed") if self.unknown else NOTHING
+
 
 NOTHING = Things()
 

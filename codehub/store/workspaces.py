@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg.rows import dict_row
+from psycopg import capabilities
+from psycopg.rows import dict_row, tuple_row
 from psycopg.types.string import TextLoader
 
 from codehub.store.rows import COLUMNS, workspace_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -32,6 +33,18 @@ SELECT {COLUMNS}, u.name AS owner
 FROM workspaces w JOIN users u ON u.id = w.owner_user_id
 WHERE w.purged_at IS NULL
 ORDER BY w.id
+"""
+
+READ_SOME: Final = f"""
+SELECT {COLUMNS}, u.name AS owner
+FROM workspaces w JOIN users u ON u.id = w.owner_user_id
+WHERE w.purged_at IS NULL AND w.id = ANY(%(ids)s)
+ORDER BY w.id
+"""
+
+# Every write moves a row and is a transaction's: the two together never come twice.
+READ_VERSIONS: Final = """
+SELECT id, xmin::text || ctid::text FROM workspaces WHERE purged_at IS NULL ORDER BY id
 """
 
 # Beside the workspace, what a rule or a message about it needs: the server's clock, and the commit
@@ -89,6 +102,30 @@ async def read_workspaces(conn: AsyncConnection[DictRow]) -> tuple[Workspace, ..
         await cursor.execute(READ_ALL)
         with _collector_paused():
             return tuple(await cursor.fetchall())
+
+
+async def stream_workspaces(
+    conn: AsyncConnection[DictRow], ids: Sequence[UUID], *, size: int = 2000
+) -> AsyncIterator[list[Workspace]]:
+    """Those with these ids in the order of ids, in lists of some size: one query, little memory."""
+    async with conn.cursor(row_factory=_workspace_row) as cursor:
+        cursor.adapters.register_loader("jsonb", TextLoader)
+        gathered: list[Workspace] = []
+        at_once = size if capabilities.has_stream_chunked() else 1
+        async for workspace in cursor.stream(READ_SOME, {"ids": list(ids)}, size=at_once):
+            gathered.append(workspace)
+            if len(gathered) >= size:
+                yield gathered
+                gathered = []
+        if gathered:
+            yield gathered
+
+
+async def read_versions(conn: AsyncConnection[DictRow]) -> dict[UUID, str]:
+    """What tells one state of a row from every other, for all that are not purged."""
+    async with conn.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(READ_VERSIONS)
+        return dict(await cursor.fetchall())
 
 
 def _workspace_row(cursor: AsyncCursor[Any]) -> Callable[[Sequence[Any]], Workspace]:

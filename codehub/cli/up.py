@@ -1,16 +1,47 @@
-"""`codehub up`: everything on this machine. It comes with the coordinator."""
+"""`codehub up`: everything on this machine, in one process tree."""
 
 from __future__ import annotations
 
-from codehub.errors import CodeHubError
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from codehub.cli.options import DataOption
 
 
-def command() -> None:
-    """Run everything on this machine: not yet in this version.
+class RuntimeChoice(StrEnum):
+    AUTO = "auto"
+    DOCKER = "docker"
+    PROCESS = "process"
 
-    Example: codehub init, then codehub plan and codehub apply
+
+def command(
+    specs: Annotated[
+        Path, typer.Option(help="The directory with the specs; it is watched.")
+    ] = Path("specs"),
+    data: DataOption = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where to serve; 0 takes a free port.")
+    ] = 8080,
+    runtime: Annotated[
+        RuntimeChoice, typer.Option(help="Where workspaces run.")
+    ] = RuntimeChoice.AUTO,
+    detach_workspaces: Annotated[
+        bool, typer.Option(help="Leave the workspaces running when this ends.")
+    ] = False,
+) -> None:
+    """Run everything on this machine: database, Redis, archives, workspaces, pages.
+
+    Loads the specs and follows them as they change. Ctrl-C stops all of it, workspaces too; homes
+    stay, and the next 'codehub up' goes on where this one ended.
+
+    Example: codehub up --specs specs --port 8080
     """
-    raise CodeHubError(
-        "'codehub up' is not yet there: this version checks, plans and loads specs",
-        hint="try 'codehub init', 'codehub plan' and 'codehub apply', then 'codehub status'",
-    )
+    from codehub.cli.everything import Wishes, run_everything
+    from codehub.errors import UsageError
+
+    if runtime is RuntimeChoice.DOCKER:
+        raise UsageError("the docker runtime is not in this version", hint="use --runtime process")
+    run_everything(Wishes(specs, data, port, detach_workspaces))

@@ -1,5 +1,8 @@
 """What all tests share: one PostgreSQL for the session, and a database of its own for each test.
 
+One Redis for the session as well, in which tests keep apart by prefix; and one of its own for a
+test that flushes, stops or kills it.
+
 A migrated template is cloned for every test, which costs some milliseconds, so tests never see
 each other's rows. Set DATABASE_URL_FOR_TESTS to use a server of yours instead of a private one.
 """
@@ -20,6 +23,7 @@ import pytest
 from hypothesis import settings
 
 from codehub.embedded.postgres import EmbeddedPostgres
+from codehub.embedded.redis import EmbeddedRedis
 from codehub.store.schema import upgrade
 
 if TYPE_CHECKING:
@@ -81,6 +85,22 @@ def postgres_url() -> Iterator[str]:
         EmbeddedPostgres(directory / "postgres", options=NOT_DURABLE) as url,
     ):
         yield url
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """A Redis for the whole session; a test there uses keys of its own, and never flushes."""
+    with open_directory() as directory, EmbeddedRedis(directory / "redis") as url:
+        yield url
+
+
+@pytest.fixture
+def own_redis() -> Iterator[EmbeddedRedis]:
+    """A running Redis that this test may flush, stop, kill and start again."""
+    with open_directory() as directory:
+        server = EmbeddedRedis(directory / "redis")
+        with server:
+            yield server
 
 
 @pytest.fixture(scope="session")

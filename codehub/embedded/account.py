@@ -1,6 +1,7 @@
-"""The account PostgreSQL runs as: it refuses to run as root, so root lends it another.
+"""The account an embedded server runs as: never root, so root lends it another.
 
-A person who is not root runs it as themselves and none of this matters to them.
+PostgreSQL insists on that, and Redis needs no more rights either. A person who is not root runs
+them as themselves and none of this matters to them.
 """
 
 from __future__ import annotations
@@ -71,6 +72,6 @@ def choose_account(data: Path | None = None) -> Account:
             continue
         return Account(name, found.pw_uid, found.pw_gid, lent=True)
     raise DatabaseProblem(
-        "PostgreSQL does not run as root, and there is no account to run it as",
+        "the embedded servers do not run as root, and there is no account to run them as",
         hint="run codehub as another user, or create one named 'codehub'",
     )

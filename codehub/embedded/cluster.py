@@ -5,13 +5,14 @@ PostgreSQL calls such a directory a cluster. Everything here runs before the ser
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
-from codehub.embedded.postmaster import is_alive, leftovers, read_pid_file, running_postmaster
+from codehub.embedded.launch import ENVIRONMENT
+from codehub.embedded.postmaster import leftovers, read_pid_file, running_postmaster
+from codehub.embedded.processes import is_alive
 from codehub.errors import DatabaseProblem
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 USER: Final = "codehub"
 INITDB: Final = ("--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=reject")
-ENVIRONMENT: Final = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
-"""All that the programs see: a person's PGDATA or PGOPTIONS must not change them."""
-LARGEST_LOG: Final = 10_000_000
 
 
 def made_by(data: Path) -> int | None:
@@ -72,11 +70,3 @@ def clear_stale_pid_file(data: Path, deadline: float) -> None:
     noted = read_pid_file(data)
     if noted and is_alive(noted.pid) and running_postmaster(data) is None:
         (data / "postmaster.pid").unlink()
-
-
-def open_log(path: Path) -> IO[bytes]:
-    """The server's log, to be added to; a large one is put aside."""
-    if path.exists() and path.stat().st_size > LARGEST_LOG:
-        path.replace(path.with_name(f"{path.name}.old"))
-    path.touch(mode=0o600)
-    return path.open("ab")

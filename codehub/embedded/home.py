@@ -11,8 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codehub.errors import DatabaseProblem
-
 if TYPE_CHECKING:
     from codehub.embedded.account import Account
 
@@ -24,7 +22,7 @@ def find_home(directory: Path) -> Path:
     """The directory that holds the server's files: itself, or what its `location` names."""
     try:
         return Path((directory / "location").read_text().strip())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return directory
 
 
@@ -37,22 +35,23 @@ def make_directory(directory: Path, account: Account) -> None:
         each.chmod(mode)
 
 
-def make_home(directory: Path, account: Account) -> Path:
-    """The home for a server in `directory`, within reach of the account that will run it."""
+def make_home(directory: Path, account: Account, server: str) -> Path:
+    """The home for a server in `directory`: elsewhere if its account cannot reach it there."""
     home = find_home(directory)
     if home == directory and account.barred_at(directory):
         make_directory(OUTSIDE, account)
-        home = Path(tempfile.mkdtemp(prefix="postgres-", dir=OUTSIDE))
+        home = Path(tempfile.mkdtemp(prefix=f"{server}-", dir=OUTSIDE))
         home.chmod(0o755)
         _note(directory, home)
-    barred = account.barred_at(home)
-    if barred or not home.is_dir():
-        why = f"may not enter {barred}" if barred else f"finds no {home}"
-        raise DatabaseProblem(
-            f"the embedded PostgreSQL runs as the account {account.name}, which {why}",
-            hint="choose another directory with --data, or run codehub as another user than root",
-        )
     return home
+
+
+def what_bars(home: Path, account: Account) -> str | None:
+    """What keeps the account from using a home, in words; None if nothing does."""
+    barred = account.barred_at(home)
+    if barred:
+        return f"may not enter {barred}"
+    return None if home.is_dir() else f"finds no {home}"
 
 
 def _note(directory: Path, home: Path) -> None:

@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
-from codehub.errors import DatabaseProblem
+from codehub.errors import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Lease:
             deadline = time.monotonic() + patience
             while not _flock(file, fcntl.LOCK_EX):
                 if time.monotonic() > deadline:
-                    raise DatabaseProblem(
+                    raise Conflict(
                         f"another codehub has been starting or stopping {self.directory} for long",
                         hint="wait for it, or stop it and try again",
                     )

@@ -7,8 +7,6 @@ a closed home directory), they are copied once to where it can.
 
 from __future__ import annotations
 
-import importlib.util
-import re
 import shutil
 import stat
 import subprocess
@@ -17,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codehub.embedded.executable import package_directory, version_of
 from codehub.errors import DatabaseProblem
 
 if TYPE_CHECKING:
@@ -71,9 +70,7 @@ def _nothing_fits(seen: set[int], major: int | None) -> DatabaseProblem:
 
 def wheel_directory() -> Path | None:
     """Where the wheel is installed; it is not imported, since that has effects."""
-    spec = importlib.util.find_spec(WHEEL)
-    places = spec.submodule_search_locations if spec else None
-    return Path(next(iter(places))) if places else None
+    return package_directory(WHEEL)
 
 
 def _places() -> Iterator[Path]:
@@ -119,21 +116,7 @@ def _within_reach(programs: Programs, account: Account, shelf: Path) -> Programs
 
 
 def _version(directory: Path, account: Account | None = None) -> str | None:
-    """What `postgres --version` says when this account runs it, None if it cannot."""
-    try:
-        told = subprocess.run(
-            [directory / "postgres", "--version"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            cwd="/",
-            **(account.popen_arguments() if account else {}),
-        )
-    except OSError:
-        return None
-    number = re.search(r"\b(\d+(\.\d+)*)", told.stdout)
-    return number.group(1) if told.returncode == 0 and number else None
+    return version_of(directory / "postgres", account)
 
 
 def _copy(directory: Path, shelf: Path) -> Path:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from codehub.errors import CodeHubError, FenceLost
+from codehub.store.session import cancellations, heed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,11 +66,14 @@ async def every(
 
 async def attempt(name: str, tick: Callable[[], Awaitable[object]], failures: Failures) -> bool:
     """One tick; False when it failed. A lost fence is not a failure but the end."""
+    since = cancellations()
     try:
         await tick()
     except FenceLost:
         raise
     except Exception as error:
+        heed(since)
         failures.note(name, error)
         return False
+    heed(since)
     return True

@@ -30,6 +30,19 @@ class Lock(IntEnum):
     """Counting what runs, and starting one more."""
     LEADER = 4
     """Being the coordinator; held on a connection of its own."""
+    PROBE = 5
+    """Showing that a session is one's own; held for a moment by `codehub doctor`."""
+
+
+# A key in two parts shows in pg_locks with objsubid 2; each database of a server has its own.
+LEADS: Final = """
+SELECT EXISTS (
+    SELECT FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND objsubid = 2
+        AND classid = %s::bigint::oid AND objid = %s::bigint::oid
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+) AS taken
+"""
 
 
 async def lock_transaction(conn: AsyncConnection[DictRow], lock: Lock) -> None:
@@ -56,6 +69,11 @@ async def session_lock(conn: AsyncConnection[DictRow], lock: Lock) -> AsyncItera
     finally:
         if not conn.broken:
             await conn.execute("SELECT pg_advisory_unlock(%s, %s)", (OURS, lock))
+
+
+async def somebody_leads(conn: AsyncConnection[DictRow]) -> bool:
+    """Whether a coordinator holds the leader's lock of this database."""
+    return await _answer(conn, LEADS, Lock.LEADER)
 
 
 async def _answer(conn: AsyncConnection[DictRow], query: str, lock: Lock) -> bool:

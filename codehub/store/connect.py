@@ -31,7 +31,9 @@ OPTIONS: Final[dict[str, str]] = {
     "tcp_user_timeout": "15000",
     "options": "-c statement_timeout=60s -c idle_in_transaction_session_timeout=60s"
     " -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3"
-    " -c timezone=UTC",
+    " -c timezone=UTC"
+    # A dead client's statement that waits for a lock must not hold up whoever takes over.
+    " -c client_connection_check_interval=2s",
 }
 """What a connection gets unless its URL says otherwise."""
 

@@ -1,6 +1,6 @@
 """The hub's own row, and everything a plan compares with, read in one snapshot.
 
-Reading never writes: the hub's id comes into being with the first apply.
+Reading never writes: the hub's id comes into being with the first apply or the first leader.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
@@ -16,7 +17,7 @@ from codehub.model.people import Hub, Webhook
 from codehub.model.revision import HubState
 from codehub.model.workspace import Runtime
 from codehub.store.columns import source_text
-from codehub.store.connect import transaction
+from codehub.store.connect import transaction, translated
 from codehub.store.revisions import latest_applied
 from codehub.store.rows import source_of
 from codehub.store.users import read_users
@@ -36,6 +37,9 @@ INSERT INTO hub AS h (name, spec) VALUES (%(name)s, %(spec)s)
 ON CONFLICT ((true)) DO UPDATE SET name = EXCLUDED.name, spec = EXCLUDED.spec
 WHERE (h.name, h.spec) IS DISTINCT FROM (EXCLUDED.name, EXCLUDED.spec)
 """
+
+
+ENSURE_HUB: Final = "INSERT INTO hub DEFAULT VALUES ON CONFLICT DO NOTHING"
 
 
 async def read_hub_state(conn: AsyncConnection[DictRow]) -> HubState:
@@ -59,6 +63,16 @@ async def read_hub_state(conn: AsyncConnection[DictRow]) -> HubState:
 async def write_hub(conn: AsyncConnection[DictRow], hub: Hub) -> None:
     """Write what the specs say of the hub; the first time, this gives it its id."""
     await conn.execute(WRITE_HUB, {"name": hub.name, "spec": Jsonb(_spec(hub))})
+
+
+async def ensure_hub_id(conn: AsyncConnection[DictRow]) -> UUID:
+    """The hub's id, given to it now if nothing was applied yet: what a leader makes carries it."""
+    with translated():
+        rows = await fetch(conn, READ_HUB)
+        if not rows:
+            await conn.execute(ENSURE_HUB)
+            rows = await fetch(conn, READ_HUB)
+    return UUID(str(rows[0]["id"]))
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from codehub.store.connect import arguments, translated
+from codehub.store.session import cancellations, heed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 10.0
 """Seconds to wait for a connection before the database counts as unreachable."""
+
+CLOSING: Final = 3.0
+"""Seconds to wait for a connection that is just being made, before the pool closes without it."""
 
 
 class Pool:
@@ -54,11 +58,13 @@ class Pool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._pool.close()
+        await self._pool.close(timeout=CLOSING)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[DictRow]]:
         """A connection for a while. Raises Unreachable when the database gives none."""
+        since = cancellations()
         with translated():
             async with self._pool.connection() as conn:
+                heed(since)
                 yield conn

@@ -1,6 +1,7 @@
 """The names of objects in the store: built, taken apart and checked in one place.
 
     {hub_id}/marker.json                                            the hub's identity
+    {hub_id}/epochs/{n}                                             its last collections of archives
     {hub_id}/{workspace_id}/{op_id}/{attempt}/home.tar.zst          an archive
     {hub_id}/{workspace_id}/{op_id}/{attempt}/home.tar.zst.meta     its commit marker
 
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 ARCHIVE_NAME: Final = "home.tar.zst"
 META_SUFFIX: Final = ".meta"
 MARKER_NAME: Final = "marker.json"
+EPOCHS: Final = "epochs"
 LONGEST_KEY: Final = 900
 
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_EPOCH: Final = re.compile(r"[1-9][0-9]{0,17}")
 _ATTEMPT: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
@@ -61,6 +64,23 @@ def archive_of(meta: str) -> str | None:
 def marker_key(hub_id: UUID) -> str:
     """The object by which a hub knows its store again."""
     return f"{hub_prefix(hub_id)}{MARKER_NAME}"
+
+
+def epoch_key(hub_id: UUID, epoch: int) -> str:
+    """The object that says that this collection has begun."""
+    return f"{epoch_prefix(hub_id)}{epoch}"
+
+
+def epoch_prefix(hub_id: UUID) -> str:
+    return f"{hub_prefix(hub_id)}{EPOCHS}/"
+
+
+def epoch_of(key: str) -> int | None:
+    """The collection that an object speaks of; None for every other key."""
+    parts = key.split("/")
+    if len(parts) != 3 or parts[1] != EPOCHS or _EPOCH.fullmatch(parts[2]) is None:
+        return None
+    return int(parts[2])
 
 
 def hub_prefix(hub_id: UUID) -> str:

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
-import os
-import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codehub.cli.consent import ForceOption, NowOption, YesOption
+from codehub.cli.moving import TimeoutOption, seconds_of, warn_unless_led
 from codehub.cli.options import DataOption, HubOption, RefOption
-from codehub.errors import PlanUnsafe, Refused, UsageError
+from codehub.errors import Refused, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import AsyncConnection
+    from psycopg.rows import DictRow
+
     from codehub.cli.planned import Wish
     from codehub.model.plan import Plan
-    from codehub.model.revision import Revision
     from codehub.service.saved import SavedPlan
+    from codehub.wiring import HubChoice
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What somebody agreed to on the command line."""
+
+    dry_run: bool
+    yes: bool
+    force: bool
 
 
 def command(
@@ -28,11 +42,13 @@ def command(
     ] = Path("specs"),
     ref: RefOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Apply an unsafe plan.")] = False,
-    immediately: Annotated[
-        bool, typer.Option("--now", help="Lower workspaces now, also those in use.")
+    yes: YesOption = False,
+    force: ForceOption = False,
+    immediately: NowOption = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow what was applied until it is done.")
     ] = False,
+    timeout: TimeoutOption = "10m",
     hub: HubOption = None,
     data: DataOption = None,
 ) -> None:
@@ -45,10 +61,15 @@ def command(
     from codehub.cli.planned import Wish
 
     wish = Wish(what, ref, hub, data, immediately=immediately)
-    asyncio.run(_apply(wish, dry_run=dry_run, yes=yes, force=force))
+    patience = seconds_of(timeout, "--timeout")
+    given = Consent(dry_run=dry_run, yes=yes, force=force)
+    if not asyncio.run(_apply(wish, given, patience if wait else None)):
+        raise typer.Exit(1)
 
 
-async def _apply(wish: Wish, *, dry_run: bool, yes: bool, force: bool) -> None:
+async def _apply(wish: Wish, given: Consent, patience: int | None) -> bool:
+    """Whether all went well, the following included."""
+    from codehub.cli.consent import author, confirm, show_plan, tell_applied
     from codehub.cli.planned import options_for
     from codehub.config import load_settings
     from codehub.service.applying import Order, apply_specs
@@ -66,13 +87,39 @@ async def _apply(wish: Wish, *, dry_run: bool, yes: bool, force: bool) -> None:
     async with open_hub(choice) as conn:
         now = datetime.now(UTC)
         shown = plan_specs(await read_hub_state(conn), incoming, now=now, options=options)
-        _show(shown)
-        if dry_run:
-            return
-        _confirm(shown, yes=yes, force=force)
-        order = Order(incoming, _author(), options, force, settings.apply_wait_seconds)
+        show_plan(shown)
+        if given.dry_run:
+            return True
+        confirm(shown, yes=given.yes, force=given.force)
+        order = Order(incoming, author(), options, given.force, settings.apply_wait_seconds)
         revision = await apply_specs(conn, order, shown=saved.plan if saved else shown, now=now)
-    _tell(revision)
+        tell_applied(revision)
+        if patience is None:
+            return True
+        # Specs that the hub holds already are followed too: they may be on their way still.
+        names = _touched(shown) if revision else tuple(incoming.workspaces)
+        return await _follow(conn, choice, names, patience)
+
+
+def _touched(plan: Plan) -> tuple[str, ...]:
+    from codehub.model.plan import PASSIVE, Kind
+
+    return tuple(
+        each.name
+        for each in plan.changes
+        if each.kind is Kind.WORKSPACE and each.action not in PASSIVE
+    )
+
+
+async def _follow(
+    conn: AsyncConnection[DictRow], choice: HubChoice, names: Sequence[str], patience: int
+) -> bool:
+    from codehub.cli.live import wait_until_settled
+
+    if not names:
+        return True
+    await warn_unless_led(conn)
+    return await wait_until_settled(choice, names, patience)
 
 
 def _saved(wish: Wish) -> SavedPlan | None:
@@ -90,38 +137,3 @@ def _saved(wish: Wish) -> SavedPlan | None:
     if wish.ref is not None:
         raise UsageError("--ref goes with a directory; a saved plan knows its own")
     return saved
-
-
-def _show(plan: Plan) -> None:
-    from codehub.cli.printing import colorful
-    from codehub.render.plan_text import plan_text
-
-    typer.echo(plan_text(plan, color=colorful()), nl=False)
-
-
-def _confirm(plan: Plan, *, yes: bool, force: bool) -> None:
-    """Unsafe plans need `--force`, all others a yes; what changes nothing needs neither."""
-    if plan.unsafe and not force:
-        raise PlanUnsafe(plan.unsafe)
-    if yes or not plan.has_changes:
-        return
-    if not sys.stdin.isatty():
-        raise Refused("nobody is there to ask, so nothing was applied", hint="add --yes")
-    if not typer.confirm("\nApply?", default=False):
-        raise Refused("nothing was applied")
-
-
-def _author() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}"
-
-
-def _tell(revision: Revision | None) -> None:
-    if revision is None:
-        typer.echo("Nothing to apply: the hub holds these specs already.")
-        return
-    summary = revision.summary
-    counts = ", ".join(f"{summary.get(key, 0)} {key}d" for key in ("create", "update", "delete"))
-    typer.echo(f"Revision {revision.id} applied: workspaces {counts}. See 'codehub status'.")

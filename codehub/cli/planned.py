@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,9 @@ import typer
 from codehub.cli.hubs import run_state
 from codehub.config import Settings, load_settings
 from codehub.errors import UsageError
-from codehub.model.plan import PlanOptions
 from codehub.model.revision import HubState
 from codehub.model.scalars import parse_duration
-from codehub.service.planning import plan_specs
+from codehub.service.planning import plan_options, plan_specs
 from codehub.specs.load import load_specs
 from codehub.wiring import enabled_runtimes, find_hub
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codehub.cli.plan import PlanFormat
-    from codehub.model.plan import Plan
+    from codehub.model.plan import Plan, PlanOptions
     from codehub.model.workspace import Runtime
 
 _AHEAD = re.compile(r"\+(\d+[smhd])")
@@ -56,17 +55,12 @@ def plan_for(wish: Wish, now: datetime) -> Plan:
 
 
 def options_for(wish: Wish, settings: Settings, enabled: frozenset[Runtime]) -> PlanOptions:
-    return PlanOptions(
+    return replace(
+        plan_options(settings, enabled),
         as_of=wish.as_of,
         target=wish.target,
         show_env=wish.show_env,
         now=wish.immediately,
-        enabled=enabled,
-        standby_ttl=settings.ttl_standby_seconds,
-        archive_ttl=settings.ttl_archive_seconds,
-        retention=timedelta(seconds=settings.retention_seconds),
-        drain_idle=timedelta(seconds=settings.drain_idle_seconds),
-        drain_limit=timedelta(seconds=settings.drain_max_seconds),
     )
 
 

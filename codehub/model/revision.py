@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from codehub.model.people import Hub
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from codehub.model.people import TtlPolicy, User
     from codehub.model.workspace import Declaration, Workspace
+
+UNREADABLE: Final = "unreadable:"
+"""Starts the digest of specs that could not be read; the rest tells such failures apart."""
 
 
 @dataclass(frozen=True, slots=True)

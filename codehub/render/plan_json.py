@@ -56,7 +56,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         "asOf": plan.as_of.isoformat() if plan.as_of else None,
         "summary": asdict(plan.summary),
         "changes": [_change(each) for each in plan.changes],
-        "drift": [_drift(each) for each in plan.drift],
+        "drift": [drift_data(each) for each in plan.drift],
         "forecast": [_forecast(each) for each in plan.forecast],
         "unsafe": list(plan.unsafe),
     }
@@ -90,7 +90,8 @@ def _field(change: FieldChange) -> dict[str, Any]:
     }
 
 
-def _drift(drift: Drift) -> dict[str, Any]:
+def drift_data(drift: Drift) -> dict[str, Any]:
+    """One difference as plain data."""
     return {
         "name": drift.name,
         "field": drift.field,

@@ -11,7 +11,7 @@ from codehub.render import plan_words as words
 from codehub.render.words import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from codehub.model.plan import Change, Drift, Forecast, Plan
 
@@ -49,6 +49,20 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
         *_unsafe(plan.unsafe),
         *_foot(plan),
     ]
+    return _text(lines, color=color)
+
+
+def change_blocks(changes: Iterable[Change], *, color: bool = False) -> str:
+    """One block for each change, ending with a line break; for whatever else shows changes."""
+    return _text(_changes(changes), color=color)
+
+
+def drift_blocks(drift: Sequence[Drift], *, color: bool = False) -> str:
+    """One block for each difference, ending with a line break."""
+    return _text(_differences(drift), color=color)
+
+
+def _text(lines: Iterable[_Line], *, color: bool) -> str:
     return "\n".join(_painted(text, style if color else "") for text, style in lines) + "\n"
 
 
@@ -125,6 +139,10 @@ def _drift(drift: tuple[Drift, ...]) -> Iterator[_Line]:
     if drift:
         yield "", ""
         yield f"{words.DRIFT}:", "bold"
+    yield from _differences(drift)
+
+
+def _differences(drift: Sequence[Drift]) -> Iterator[_Line]:
     for each in drift[:_SHOWN]:
         yield f"  ! workspace {clean(each.name)}", "update"
         text = f"expected {clean(each.expected)}, is {clean(each.actual)}"

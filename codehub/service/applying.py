@@ -1,7 +1,8 @@
 """Loading specs into the hub: all of a directory or nothing, and only what was shown.
 
-Called by `codehub apply`. Between the plan a person read and the moment of writing the hub may have
-moved, so everything is read and decided once more under the loader's lock.
+Called by `codehub apply` and `codehub rollback`. Between the plan a person read and the moment of
+writing the hub may have moved, so everything is read and decided once more under the loader's lock.
+The watcher shows its plan to nobody and calls `write_order` alone.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ if TYPE_CHECKING:
     from psycopg.rows import DictRow
 
     from codehub.model.plan import Plan, PlanOptions
-    from codehub.model.revision import Revision, SpecSet
+    from codehub.model.revision import HubState, Revision, SpecSet
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be loaded, and on whose word."""
+    """What is to be loaded, on whose word, and through what (cli, rollback, watch)."""
 
     incoming: SpecSet
     author: str
     options: PlanOptions
     force: bool = False
     wait_seconds: int = 30
+    source: str = "cli"
 
 
 async def apply_specs(
@@ -46,14 +48,24 @@ async def apply_specs(
         changes = staleness(shown, stored, order.incoming.digest)
         if changes:
             raise PlanStale(changes)
-        plan = plan_specs(stored, order.incoming, now=now, options=order.options)
-        if plan.unsafe and not order.force:
-            raise PlanUnsafe(plan.unsafe)
-        return await write_spec_set(
-            conn,
-            order.incoming,
-            admit(stored, order.incoming),
-            author=order.author,
-            source="cli",
-            immediately=order.options.now,
-        )
+        return await write_order(conn, order, stored, now=now)
+
+
+async def write_order(
+    conn: AsyncConnection[DictRow], order: Order, stored: HubState, *, now: datetime
+) -> Revision | None:
+    """Write a revision to the hub as `stored`, which was read under the loader's lock.
+
+    None where there was nothing to write. SpecsInvalid and PlanUnsafe are raised before any write.
+    """
+    plan = plan_specs(stored, order.incoming, now=now, options=order.options)
+    if plan.unsafe and not order.force:
+        raise PlanUnsafe(plan.unsafe)
+    return await write_spec_set(
+        conn,
+        order.incoming,
+        admit(stored, order.incoming),
+        author=order.author,
+        source=order.source,
+        immediately=order.options.now,
+    )

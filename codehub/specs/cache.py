@@ -63,10 +63,14 @@ class _Known(NamedTuple):
 
 
 class SpecCache:
-    """Files by their path as shown; `parsed` counts those that had to be parsed."""
+    """Files by their path as shown; `parsed` counts those that had to be parsed.
+
+    `fingerprint` is that of all files of the last load, whether they are valid or not.
+    """
 
     def __init__(self) -> None:
         self.parsed = 0
+        self.fingerprint = ""
         self._known: dict[str, _Known] = {}
 
     def by_identity(self, file: str, identity: Identity) -> SpecFile | None:
@@ -87,6 +91,11 @@ class SpecCache:
     def keep_only(self, files: Iterable[str]) -> None:
         wanted = set(files)
         self._known = {file: known for file, known in self._known.items() if file in wanted}
+        whole = sha256()
+        for file in sorted(self._known):
+            whole.update(f"{file}\0".encode(errors="surrogateescape"))
+            whole.update(self._known[file].content_hash)
+        self.fingerprint = whole.hexdigest()
 
 
 def _hash(content: bytes) -> bytes:

@@ -136,8 +136,8 @@ async def write_spec_set(
     """Write what was admitted, and the revision; None, and nothing written, when nothing changes.
 
     Must run within `loader_lock`, where the admissions were computed. `source` says through what
-    (cli, watcher, api), `now` replaces the server's time. `immediately` is `apply --now`: it also
-    hurries what an earlier load left waiting for people, even where nothing else changes.
+    (cli, rollback, watch), `now` replaces the server's time. `immediately` is `apply --now`: it
+    also hurries what an earlier load left waiting for people, even where nothing else changes.
     """
     await _require_lock(conn)
     writes = sort_admissions(admissions)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg.types.json import Jsonb
 
 from codehub.errors import NotFound
-from codehub.model.revision import Origin, Revision
+from codehub.model.revision import UNREADABLE, Origin, Revision
 from codehub.store.workspaces import fetch
 
 if TYPE_CHECKING:
@@ -48,6 +48,15 @@ LIST: Final = f"""
 SELECT {_COLUMNS} FROM spec_revisions
 WHERE %(before)s::bigint IS NULL OR id < %(before)s
 ORDER BY id DESC LIMIT %(limit)s
+"""
+
+# What was last read from one place through one way. Specs that could not be read say nothing about
+# what is to be loaded, so they can be left out.
+LATEST_FROM: Final = f"""
+SELECT {_COLUMNS} FROM spec_revisions
+WHERE source = %(source)s AND directory = %(directory)s AND git_ref IS NOT DISTINCT FROM %(ref)s
+AND NOT (%(readable)s AND starts_with(digest, '{UNREADABLE}'))
+ORDER BY id DESC LIMIT 1
 """
 
 READ_ONE: Final = f"SELECT {_COLUMNS} FROM spec_revisions WHERE id = %(id)s"
@@ -117,6 +126,17 @@ async def record_failed(
 async def latest_applied(conn: AsyncConnection[DictRow]) -> Revision | None:
     """The revision that is in force; None before the first apply."""
     return await _one(conn, LATEST_APPLIED, {})
+
+
+async def latest_from(
+    conn: AsyncConnection[DictRow], source: str, origin: Origin, *, readable: bool = False
+) -> Revision | None:
+    """The newest revision of a directory (at a ref, if any) that came through `source`.
+
+    Applied or failed; with `readable`, the newest whose specs could be read at all.
+    """
+    values = {"source": source, "directory": origin.directory, "ref": origin.ref}
+    return await _one(conn, LATEST_FROM, values | {"readable": readable})
 
 
 async def list_revisions(

@@ -2,6 +2,7 @@
 
     CodeHubError                 one clear sentence, and what to do next
     ├── UsageError               the command line is wrong (exit 64)
+    ├── Interrupted              Ctrl-C while a command only waited (exit 130)
     ├── SpecsInvalid             problems in the specs, all of them
     ├── PlanUnsafe               a plan that needs --force
     ├── PlanStale                a saved plan that no longer fits
@@ -46,6 +47,12 @@ class UsageError(CodeHubError):
     """The command line asks for something that does not exist or does not fit together."""
 
     exit_code = 64
+
+
+class Interrupted(CodeHubError):
+    """Somebody ended a wait; what was asked for goes on without it."""
+
+    exit_code = 130
 
 
 class SpecsInvalid(CodeHubError):

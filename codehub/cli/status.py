@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from codehub.cli.options import DataOption, HubOption
+from codehub.errors import UsageError
 
 if TYPE_CHECKING:
     from codehub.model.revision import HubState
@@ -26,13 +29,22 @@ def command(
     output: Annotated[
         StatusFormat, typer.Option("--format", help="How to show it.")
     ] = StatusFormat.TABLE,
+    watching: Annotated[
+        bool, typer.Option("--watch", help="Go on showing what changes, until Ctrl-C.")
+    ] = False,
     hub: HubOption = None,
     data: DataOption = None,
 ) -> None:
     """List the workspaces: phase, desired state, operation, and where each is declared.
 
-    Example: codehub status --format json
+    --watch draws them again at every change; where stdout is no terminal it prints a line for each
+    change, with --format json a JSON object.
+
+    Example: codehub status --watch
     """
+    if watching:
+        _watch(name, output, hub, data)
+        return
     from codehub.cli.hubs import stored_state
     from codehub.render.status_text import status_data, status_json, status_text
 
@@ -46,6 +58,21 @@ def command(
         typer.echo(yaml.safe_dump(status_data(state, workspaces), sort_keys=False), nl=False)
     else:
         typer.echo(status_text(state, workspaces, datetime.now(UTC)), nl=False)
+
+
+def _watch(name: str | None, output: StatusFormat, hub: str | None, data: Path | None) -> None:
+    """Ctrl-C is how watching ends, so it is no failure."""
+    if output is StatusFormat.YAML:
+        raise UsageError("--watch goes with --format table or json")
+    try:
+        from codehub.cli.hubs import require_hub
+        from codehub.cli.live import watch
+
+        choice = require_hub(hub, data)
+        names = None if name is None else [name]
+        asyncio.run(watch(choice, names, json=output is StatusFormat.JSON))
+    except KeyboardInterrupt:
+        return
 
 
 def _chosen(state: HubState, name: str | None) -> tuple[Workspace, ...]:

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -196,3 +197,9 @@ def load_settings() -> Settings:
         ) from None
     except ValueError as error:
         raise UsageError(f"the settings cannot be read: {error}") from None
+
+
+def setting_sources() -> dict[str, str]:
+    """Where each setting that is not the default comes from; the file's unknown names too."""
+    named = dict.fromkeys(TomlConfigSettingsSource(Settings).toml_data, CONFIG_FILE)
+    return named | dict.fromkeys(EnvSettingsSource(Settings)(), "the environment")

@@ -17,6 +17,7 @@ from codehub.store.workspaces import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import timedelta
 
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
@@ -46,6 +47,18 @@ READ_SINCE: Final = f"""
 READ_LATEST: Final = f"""
 SELECT * FROM ({_READ} WHERE {{filter}} ORDER BY id DESC LIMIT %(limit)s) AS latest ORDER BY id
 """
+
+READ_LAST: Final = f"""
+{_READ} WHERE workspace_id = %(id)s AND kind = %(kind)s ORDER BY id DESC LIMIT 1
+"""
+
+# Times are those of transactions, ids are not quite in their order: the first one is early enough.
+ID_BEFORE: Final = """
+SELECT COALESCE(min(id) - 1, (SELECT COALESCE(max(id), 0) FROM workspace_events)) AS id
+FROM workspace_events WHERE at >= now() - %(span)s
+"""
+
+IS_KNOWN: Final = "SELECT EXISTS (SELECT FROM workspaces WHERE name = %(name)s) AS known"
 
 
 def entry(
@@ -97,6 +110,25 @@ async def events(
     query = (READ_LATEST if since_id is None else READ_SINCE).format(filter=wanted)
     rows = await fetch(conn, query, {"name": workspace, "since": since_id, "limit": limit})
     return tuple(_event(row) for row in rows)
+
+
+async def last_event(
+    conn: AsyncConnection[DictRow], workspace_id: UUID, kind: EventKind
+) -> Event | None:
+    """The newest of one kind."""
+    rows = await fetch(conn, READ_LAST, {"id": workspace_id, "kind": kind.value})
+    return _event(rows[0]) if rows else None
+
+
+async def id_before(conn: AsyncConnection[DictRow], span: timedelta) -> int:
+    """The id after which all that happened within the last `span` is found."""
+    before: int = (await fetch(conn, ID_BEFORE, {"span": span}))[0]["id"]
+    return before
+
+
+async def is_known(conn: AsyncConnection[DictRow], name: str) -> bool:
+    """Whether a workspace has or had this name, so that the audit can speak of it."""
+    return bool((await fetch(conn, IS_KNOWN, {"name": name}))[0]["known"])
 
 
 def _event(row: dict[str, Any]) -> Event:

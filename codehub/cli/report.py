@@ -1,0 +1,80 @@
+"""`codehub report`: the fleet for operators, as a page, as Markdown or for scripts."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from codehub.cli.options import DataOption, HubOption
+
+if TYPE_CHECKING:
+    from codehub.model.report import Report
+
+
+class ReportFormat(StrEnum):
+    HTML = "html"
+    MARKDOWN = "md"
+    JSON = "json"
+
+
+def command(
+    output: Annotated[
+        ReportFormat | None,
+        typer.Option("--format", help="How to show it (default: as --out is named, else md)."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write it to this file instead.")
+    ] = None,
+    hub: HubOption = None,
+    data: DataOption = None,
+) -> None:
+    """Report on the fleet: phases, what holds what and why, errors with advice, drift.
+
+    Example: codehub report --out report.html
+    """
+    from codehub.cli.printing import deliver
+
+    deliver(_render(fetch_report(hub, data), output or _format_of(out)), out, "report")
+
+
+def fetch_report(hub: str | None, data: Path | None) -> Report:
+    """The report of the hub, which must exist; shared with `render-pages`."""
+    from codehub.cli.hubs import require_hub
+    from codehub.config import load_settings
+    from codehub.service.reporting import read_report
+    from codehub.wiring import open_hub
+
+    kept: list[Report] = []
+
+    async def read() -> None:
+        async with open_hub(require_hub(hub, data)) as conn:
+            kept.append(await read_report(conn, load_settings()))
+
+    asyncio.run(read())
+    return kept[0]
+
+
+def _format_of(out: Path | None) -> ReportFormat:
+    suffix = out.suffix.removeprefix(".").lower() if out else ""
+    suffix = "html" if suffix == "htm" else suffix
+    return ReportFormat(suffix) if suffix in set(ReportFormat) else ReportFormat.MARKDOWN
+
+
+def _render(report: Report, output: ReportFormat) -> str:
+    match output:
+        case ReportFormat.HTML:
+            from codehub.render.report_html import report_html
+
+            return report_html(report)
+        case ReportFormat.JSON:
+            from codehub.render.report_json import report_json
+
+            return report_json(report)
+        case ReportFormat.MARKDOWN:
+            from codehub.render.report_markdown import report_markdown
+
+            return report_markdown(report)

@@ -1,0 +1,113 @@
+"""Who was active, on its way to Redis: the first of three buffers, in this process's memory.
+
+Times are kept as ages on a clock that never jumps; Redis stamps them with its own. What was sent
+is sent again for a while, so a flushed Redis loses nothing, and while Redis is away Postgres gets
+it all directly. A flush that fails keeps everything for the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from codehub.errors import CodeHubError, Unreachable
+from codehub.store.activity import record_activity
+from codehub.store.clock import read_now
+from codehub.store.connect import transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+    from uuid import UUID
+
+    from codehub.config import Settings
+    from codehub.ports import Signals
+    from codehub.store.pool import Pool
+
+    Ages = Mapping[tuple[UUID, str], timedelta]
+
+log: Final = logging.getLogger("codehub.proxy")
+
+PATIENCE_SECONDS: Final = 10.0
+"""How long Redis may take before it counts as away."""
+
+
+class ActivityBuffer:
+    """The latest time each workspace was active, for each way of knowing it."""
+
+    def __init__(
+        self,
+        signals: Signals,
+        pool: Pool,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._signals = signals
+        self._pool = pool
+        self._interval = settings.activity_flush_interval
+        self._resend = settings.activity_resend_seconds
+        self._clock = clock
+        self._seen: dict[tuple[UUID, str], float] = {}
+        self._told: dict[tuple[UUID, str], float] = {}
+        self._flushing = asyncio.Lock()
+
+    def record(self, workspace_id: UUID, source: str) -> None:
+        """Somebody is active there, now; called for every request, so it only notes the time."""
+        self._seen[workspace_id, source] = self._clock()
+
+    async def flush(self) -> None:
+        """Tell what is new, and what is recent once more. Raises Unreachable if nobody listens."""
+        async with self._flushing:
+            sending = self._due()
+            if not sending:
+                return
+            now = self._clock()
+            ages = {key: timedelta(seconds=now - at) for key, at in sending.items()}
+            await self._tell(ages)
+            self._told.update(sending)
+
+    async def run(self) -> None:
+        """Flush every interval until cancelled; whoever cancels flushes once more."""
+        while True:
+            await asyncio.sleep(self._interval)
+            await self.try_flush()
+
+    async def try_flush(self) -> bool:
+        """Flush; False and a line in the log where that failed, and nothing is lost."""
+        try:
+            await self.flush()
+        except CodeHubError as error:
+            log.warning("activity is kept for the next flush: %s", error.message)
+            return False
+        return True
+
+    def _due(self) -> dict[tuple[UUID, str], float]:
+        """What was not told yet, or lately enough to be told again; what is old is forgotten."""
+        oldest = self._clock() - self._resend
+        for key, at in list(self._seen.items()):
+            if at < oldest and self._told.get(key) == at:
+                del self._seen[key], self._told[key]
+        return dict(self._seen)
+
+    async def _tell(self, ages: Ages) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._signals.record_activity(ages)
+        except (Unreachable, TimeoutError) as error:
+            log.info("Redis is away (%s): activity goes to Postgres", error)
+            await self._write(ages)
+
+    async def _write(self, ages: Ages) -> None:
+        """Straight to Postgres, by its clock."""
+        async with self._pool.connection() as conn, transaction(conn):
+            now = await read_now(conn)
+            by_source: dict[str, dict[UUID, datetime | None]] = defaultdict(dict)
+            for (workspace_id, source), age in ages.items():
+                by_source[source][workspace_id] = now - age
+            for source, seen in sorted(by_source.items()):
+                await record_activity(conn, seen, source)

@@ -8,6 +8,7 @@ import logging
 import signal
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -25,6 +26,7 @@ from codehub.config import load_settings
 from codehub.coordinator.coordinator import Coordinator
 from codehub.errors import CodeHubError, Conflict
 from codehub.model.events import EventKind
+from codehub.model.states import Phase
 from codehub.model.workspace import Runtime
 from codehub.proxy.activity import ActivityBuffer
 from codehub.proxy.front import Front
@@ -32,10 +34,11 @@ from codehub.proxy.routes import Routes
 from codehub.proxy.wake import waker
 from codehub.render.words import clean
 from codehub.service.following import begin, follow
-from codehub.service.limits import LimitDefaults
+from codehub.service.rules import limits_of
 from codehub.store.connect import connect
 from codehub.store.hubs import ensure_hub_id
 from codehub.store.pool import Pool
+from codehub.store.workspaces import read_workspaces
 from codehub.wiring import PAGES, HubChoice
 
 if TYPE_CHECKING:
@@ -47,8 +50,10 @@ if TYPE_CHECKING:
     from codehub.coordinator.coordinator import Parts
     from codehub.model.events import Event
     from codehub.model.runtime import Upstream
+    from codehub.model.workspace import Workspace
     from codehub.ports import Runtime as RuntimePort
 
+SHOWN: Final = 20
 STANDING: Final = 5.0
 """Seconds after which it is said that something keeps us from leading."""
 
@@ -126,13 +131,12 @@ async def _run(
 @asynccontextmanager
 async def _front(choice: HubChoice, parts: Parts, port: int) -> AsyncIterator[int]:
     settings = parts.settings
-    limits = LimitDefaults(settings.limits_max_running_per_user, settings.limits_max_running_global)
     async with Pool(parts.database_url, size=4) as pool:
         front = Front(
             routes=Routes(pool, _Upstreams(parts, pool).find),
             pages=choice.data / PAGES,
             activity=ActivityBuffer(parts.signals, pool, settings),
-            wake=waker(pool, limits),
+            wake=waker(pool, limits_of(settings)),
             port=port,
         )
         try:
@@ -194,20 +198,37 @@ async def _narrate(database_url: str, port: int) -> None:
     while True:
         with suppress(CodeHubError):
             async with await connect(database_url) as conn:
-                follower = follower or await begin(conn, None, clock)
+                if follower is None:
+                    follower = await begin(conn, None, clock)
+                    _show(await read_workspaces(conn), port)
                 async for fresh in follow(conn, follower, None):
                     for event in fresh:
                         _tell(event, port)
         await asyncio.sleep(1)
 
 
+def _show(workspaces: Sequence[Workspace], port: int) -> None:
+    """What is there already; the rest of a long list is in the report."""
+    live = [each for each in workspaces if each.status.phase is not Phase.DELETED]
+    for each in live[:SHOWN]:
+        _line(datetime.now(UTC), each.name, _with_address(each.name, each.status.phase, port))
+    if len(live) > SHOWN:
+        typer.echo(f"          and {len(live) - SHOWN} more: 'codehub status' lists them")
+
+
 def _tell(event: Event, port: int) -> None:
-    at = f"{event.at.astimezone():%H:%M:%S}"
     if event.kind is EventKind.PHASE:
-        where = f"  http://127.0.0.1:{port}/w/{event.workspace}/" if event.new == "RUNNING" else ""
-        typer.echo(f"{at}  {clean(event.workspace):<20} {event.new}{where}")
+        _line(event.at, event.workspace, _with_address(event.workspace, event.new, port))
     elif event.kind is EventKind.ERROR:
-        typer.echo(f"{at}  {clean(event.workspace):<20} {event.new}: {clean(event.reason)}")
+        _line(event.at, event.workspace, f"{event.new}: {clean(event.reason)}")
+
+
+def _line(at: datetime, name: str, text: str) -> None:
+    typer.echo(f"{at.astimezone():%H:%M:%S}  {clean(name):<20} {text}")
+
+
+def _with_address(name: str, phase: str, port: int) -> str:
+    return f"{phase}  http://127.0.0.1:{port}/w/{name}/" if phase == Phase.RUNNING else str(phase)
 
 
 async def _say_what_is_wrong(coordinator: Coordinator) -> None:

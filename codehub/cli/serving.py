@@ -158,3 +158,4 @@ def log_to_stderr(level: int) -> None:
     logging.getLogger("codehub").setLevel(level)
     # Its worker tells of every refused connection while the database is away; the leader does too.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)

@@ -152,7 +152,8 @@ class Acts:
             log.info("%s: another leader goes on with it", workspace.name)
         except CodeHubError as error:
             reason, message = _reason(error), error.message
-            log.warning("%s: %s: %s", workspace.name, workspace.status.operation, message)
+            # It is stored and audited with the workspace; here it is for whoever reads along.
+            log.info("%s: %s: %s", workspace.name, workspace.status.operation, message)
         except Exception as error:
             reason, message = ErrorReason.ACTION_FAILED, f"unexpected: {type(error).__name__}"
             log.error("%s: %s", workspace.name, workspace.status.operation, exc_info=error)

@@ -10,7 +10,6 @@ import os
 import socket
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from codehub.coordinator.acts import Acts
@@ -30,8 +29,7 @@ from codehub.coordinator.shelf import Shelf
 from codehub.coordinator.steps import Tools
 from codehub.coordinator.ttl import TtlRunner
 from codehub.coordinator.watch import SpecWatcher
-from codehub.model.decision import Drain, Rules
-from codehub.service.limits import LimitDefaults
+from codehub.service.rules import limits_of, rules_of
 from codehub.store.status import Idleness
 
 if TYPE_CHECKING:
@@ -179,34 +177,12 @@ def _world(
             on_listed=hints.tell,
         ),
         rules=rules_of(settings),
-        limits=LimitDefaults(
-            settings.limits_max_running_per_user, settings.limits_max_running_global
-        ),
+        limits=limits_of(settings),
         idleness=Idleness(
             settings.ttl_standby_seconds,
             settings.activity_flush_interval,
             settings.activity_slack_seconds,
         ),
-    )
-
-
-def rules_of(settings: Settings) -> Rules:
-    """The limits of deciding, as the settings have them."""
-
-    def seconds(value: float) -> timedelta:
-        return timedelta(seconds=value)
-
-    return Rules(
-        retries=settings.operation_retries,
-        stall=seconds(settings.operation_stall_seconds),
-        provisioning=seconds(settings.operation_provisioning_seconds),
-        starting=seconds(settings.operation_starting_seconds),
-        stop_grace=seconds(settings.operation_stop_grace_seconds),
-        stopping=seconds(settings.operation_stopping_seconds),
-        settled=seconds(settings.operation_settled_seconds),
-        backoff_first=seconds(settings.operation_backoff_seconds),
-        backoff_limit=seconds(settings.operation_backoff_max_seconds),
-        drain=Drain(seconds(settings.drain_idle_seconds), seconds(settings.drain_max_seconds)),
     )
 
 

@@ -258,6 +258,7 @@ async def test_a_leader_replaced_in_the_middle_of_a_tick_writes_nothing_more(
     async with ttl_world(database_url, awake()) as world:
         await watched(world, 9 * MINUTE)
         await world.pass_time(3 * MINUTE)
+        await world.signals.record_activity({(number(99), "input"): SECOND})
         before = await versions(world.conn, "workspaces", "workspace_events")
         signals, call = world.signals, f"{place}_activity"
         original = getattr(signals, call)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 POLL: Final = 12
 """Page intervals between two renderings when nothing changed: times on the page grow old."""
 
+REST: Final = 9
+"""How much longer than a rendering the rest after it is: a huge hub's pages are rarer."""
+
 
 class PageRenderer:
     """Renders on a nudge, at most every `coordinator_page_interval`, and now and then without."""
@@ -50,12 +53,14 @@ class PageRenderer:
 
     async def run(self) -> None:
         """Until cancelled, or until another one leads."""
-        interval = self._settings.coordinator_page_interval
+        interval, clock = self._settings.coordinator_page_interval, asyncio.get_running_loop().time
         while True:
             # A nudge during a tick or the rest after it is kept for the next.
             self.nudge.clear()
+            began = clock()
             await attempt(self.name, self.tick, self._failures)
-            await asyncio.sleep(interval)
+            took = clock() - began
+            await asyncio.sleep(max(interval, min(REST * took, POLL * interval)))
             with suppress(TimeoutError):
                 async with asyncio.timeout(interval * POLL):
                     await self.nudge.wait()

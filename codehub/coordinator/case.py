@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from codehub.coordinator.seen import Things, facts_of, is_stray, stray_volumes
 from codehub.core.deadline import note_blindness
 from codehub.core.decide import decide
-from codehub.core.judge import judge
+from codehub.core.judge import calculate_phase, judge
 from codehub.core.record import record
 from codehub.core.recover import FAILED, discards_data
 from codehub.core.retry import retry
@@ -60,7 +60,16 @@ class Case:
         after = record(self.noted, judgement, self.decision, now=now, op_id=op_id)
         if after is self.noted.status:
             return self.seen.status
+        if isinstance(self.decision, Recover):
+            after = self._where_it_is(after, now)
         return _without_gone(after, self.things)
+
+    def _where_it_is(self, recovered: Status, now: datetime) -> Status:
+        """What was ERROR stands somewhere again; an ERROR without a reason would tell nothing."""
+        phase = calculate_phase(replace(self.noted, status=recovered), self.facts)
+        if phase is recovered.phase:
+            return recovered
+        return replace(recovered, phase=phase, phase_changed_at=now)
 
     @property
     def why(self) -> str:

@@ -26,7 +26,7 @@ WITH wanting AS (
     FROM workspaces w
     WHERE w.deleted_at IS NULL AND (
         w.phase = 'RUNNING' OR w.operation IN ('STARTING', 'STOPPING')
-        OR (w.phase <> 'ERROR' AND NOT w.suspend
+        OR ((w.phase <> 'ERROR' OR w.error_reason IS NULL) AND NOT w.suspend
             AND (w.desired_state = 'RUNNING' OR w.pinned AND w.desired_state <> 'DELETED')
             AND CASE WHEN NOT w.pinned AND w.override_until > now() THEN w.override_state
                      ELSE w.declared_state END = 'RUNNING'))

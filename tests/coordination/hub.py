@@ -115,7 +115,7 @@ class HubWorld:
                 on_listed=lambda: None,
             )
             world = World(runtimes, archives, self.rules, self.limits, Idleness(600, 30.0, 10.0))
-            rhythm = Rhythm(0.05, 0.02, 1.0)
+            rhythm = options.get("rhythm") or Rhythm(0.05, 0.02, 1.0)
             controller = WorkspaceController(lead, world, acts, hints, rhythm, failures)
             try:
                 yield Term(lead, controller, acts, hints, failures)

@@ -91,3 +91,21 @@ async def test_a_runtime_that_gives_no_answer_loses_nobody(world: HubWorld) -> N
     assert unknown.status.phase is Phase.RUNNING
     assert (await world.look()).status.phase is Phase.RUNNING
     assert len(world.runtime.starts) == 1
+
+
+async def test_a_recovered_workspace_runs_again_and_is_never_in_error_without_a_reason(
+    world: HubWorld,
+) -> None:
+    assert isinstance(world.runtime, FastRuntime)
+    api = await world.id_of()
+    world.runtime.failing[api] = "broken"
+    async with world.term() as term:
+        await term.settle()
+        world.runtime.failing.clear()
+        await world.conn.execute("UPDATE workspaces SET recover_requested = 'plain'")
+        await term.controller.tick()
+        recovered = await world.look()
+        await term.settle()
+    assert recovered.status.phase is Phase.STANDBY
+    assert recovered.intent.recover_requested is None
+    assert (await world.look()).status.phase is Phase.RUNNING

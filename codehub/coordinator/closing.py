@@ -18,7 +18,8 @@ from codehub.core.audit import audit
 from codehub.model.conditions import Presence
 from codehub.model.decision import Claim
 from codehub.model.states import Operation, Phase
-from codehub.store.status import Write, read_now, save
+from codehub.store.clock import read_now
+from codehub.store.status import Write, save
 from codehub.store.workspaces import read_workspaces
 
 if TYPE_CHECKING:

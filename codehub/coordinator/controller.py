@@ -29,8 +29,9 @@ from codehub.coordinator.steps import Job
 from codehub.core.audit import audit
 from codehub.model.decision import Claim, Continue, Nothing, Wait
 from codehub.model.states import Operation
+from codehub.store.clock import read_now
 from codehub.store.places import read_places
-from codehub.store.status import Write, read_active, read_now, save
+from codehub.store.status import Write, read_active, save
 from codehub.store.workspaces import read_versions, stream_workspaces
 
 if TYPE_CHECKING:

@@ -8,17 +8,13 @@ nginx or Caddy in front. The report has its own module and uses the same frame.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from dataclasses import dataclass
-from functools import cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from codehub.render import template
 from codehub.render.words import clean
-from codehub.resources import template_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,8 +49,8 @@ class Trouble:
 
 def page(notice: Waiting | Trouble) -> str:
     """The page, whole."""
-    template = "waiting.html.j2" if isinstance(notice, Waiting) else "problem.html.j2"
-    return render(template, notice=notice, refresh=notice.refresh)
+    name = "waiting.html.j2" if isinstance(notice, Waiting) else "problem.html.j2"
+    return render(name, notice=notice, refresh=notice.refresh)
 
 
 GENERIC: Final[Mapping[str, Waiting | Trouble]] = {
@@ -90,11 +86,9 @@ GENERIC: Final[Mapping[str, Waiting | Trouble]] = {
 """Pages by the name of their file, without any workspace's name in them."""
 
 
-def render(template: str, **values: Any) -> str:
-    """A template of ours in the common frame: every value is escaped, its style allowed by hash."""
-    style, digest = _style()
-    found = _environment().get_template(template)
-    return found.render(style=style, style_hash=digest, spoken=spoken, **values)
+def render(name: str, **values: Any) -> str:
+    """A template of ours in the common frame."""
+    return template.render(name, style="page.css", spoken=spoken, **values)
 
 
 def spoken(text: str) -> Markup:
@@ -108,31 +102,3 @@ def spoken(text: str) -> Markup:
     sentence = Markup("").join(shown)
     first = parts[0][:1]
     return Markup("").join((escape(first.upper()), sentence[1:])) if first.isalpha() else sentence
-
-
-@cache
-def _style() -> tuple[Markup, str]:
-    text = (template_directory() / "style" / "page.css").read_text(encoding="utf-8")
-    # In a page that is one file, a hash is the only way to allow this style and no other.
-    digest = b64encode(sha256(text.encode()).digest()).decode()
-    return Markup(text), f"sha256-{digest}"
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(template_directory()),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-
-
-def _visible(value: Any) -> Any:
-    """Every value that a template prints passes here; markup of our own passes as it is."""
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return clean(str(value))

@@ -21,7 +21,6 @@ from codehub.store.workspaces import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
     from uuid import UUID
 
     from psycopg import AsyncConnection
@@ -111,8 +110,6 @@ WHERE w.id = %(id)s AND w.op_id = %(op_id)s AND w.operation = 'RESTORING'
     AND w.home_store_key = %(home)s AND {HOLDS}
 RETURNING w.home_generation
 """
-
-NOW: Final = "SELECT now() AS now"
 
 # Rows that may need a step: under way, asked for by name, or not where they are desired to be.
 READ_ACTIVE: Final = f"""
@@ -205,12 +202,6 @@ async def renew_home(
     values = {**_operation(workspace), "home": workspace.status.home_store_key}
     row = await (await fenced(conn, fence, RENEW_HOME, values)).fetchone()
     return None if row is None else row["home_generation"]
-
-
-async def read_now(conn: AsyncConnection[DictRow]) -> datetime:
-    """The database's clock: the only one that counts."""
-    now: datetime = (await fetch(conn, NOW))[0]["now"]
-    return now
 
 
 async def read_active(

@@ -3,6 +3,8 @@
 Times are kept as ages on a clock that never jumps; Redis stamps them with its own. What was sent
 is sent again for a while, so a flushed Redis loses nothing, and while Redis is away Postgres gets
 it all directly. A flush that fails keeps everything for the next.
+
+Who comes back after a while may come just when a TTL has run out: that Postgres hears at once.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("codehub.proxy")
 
+BACK_SECONDS: Final = 1.0
+"""The shortest time between two writes for those who come back."""
 PATIENCE_SECONDS: Final = 10.0
 """How long Redis may take before it counts as away."""
 
@@ -54,11 +59,17 @@ class ActivityBuffer:
         self._clock = clock
         self._seen: dict[tuple[UUID, str], float] = {}
         self._told: dict[tuple[UUID, str], float] = {}
+        self._back: set[tuple[UUID, str]] = set()
+        self._came_back = asyncio.Event()
         self._flushing = asyncio.Lock()
 
     def record(self, workspace_id: UUID, source: str) -> None:
         """Somebody is active there, now; called for every request, so it only notes the time."""
-        self._seen[workspace_id, source] = self._clock()
+        key = (workspace_id, source)
+        if key not in self._seen:
+            self._back.add(key)
+            self._came_back.set()
+        self._seen[key] = self._clock()
 
     async def flush(self) -> None:
         """Tell what is new, and what is recent once more. Raises Unreachable if nobody listens."""
@@ -73,9 +84,17 @@ class ActivityBuffer:
 
     async def run(self) -> None:
         """Flush every interval until cancelled; whoever cancels flushes once more."""
+        due = self._clock() + self._interval
         while True:
-            await asyncio.sleep(self._interval)
-            await self.try_flush()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(due - self._clock(), 0)):
+                    await self._came_back.wait()
+            if self._came_back.is_set():
+                await self._tell_who_is_back()
+            if self._clock() >= due:
+                await self.try_flush()
+                due = self._clock() + self._interval
+            await asyncio.sleep(min(BACK_SECONDS, self._interval))
 
     async def try_flush(self) -> bool:
         """Flush; False and a line in the log where that failed, and nothing is lost."""
@@ -85,6 +104,18 @@ class ActivityBuffer:
             log.warning("activity is kept for the next flush: %s", error.message)
             return False
         return True
+
+    async def _tell_who_is_back(self) -> None:
+        """Straight to Postgres: the next flush and the next look may be too late for them."""
+        self._came_back.clear()
+        back, self._back = self._back, set()
+        now = self._clock()
+        try:
+            await self._write(
+                {key: timedelta(seconds=now - self._seen.get(key, now)) for key in back}
+            )
+        except CodeHubError as error:
+            log.info("who came back is told with the next flush: %s", error.message)
 
     def _due(self) -> dict[tuple[UUID, str], float]:
         """What was not told yet, or lately enough to be told again; what is old is forgotten."""

@@ -175,6 +175,24 @@ async def test_it_flushes_by_itself(database_url: str, redis_url: str) -> None:
         running_ = asyncio.create_task(world.buffer.run())
         async with asyncio.timeout(PATIENCE):
             while not await world.ages():
-                pass
+                world.now += 1
         running_.cancel()
         await asyncio.gather(running_, return_exceptions=True)
+
+
+async def test_who_comes_back_after_a_while_is_known_to_postgres_at_once(
+    database_url: str, redis_url: str
+) -> None:
+    async with await connect(database_url) as conn:
+        await insert(conn, running("api", 1))
+    async with world_of(database_url, redis_url, activity_flush_interval=3600) as world:
+        running_ = asyncio.create_task(world.buffer.run())
+        world.buffer.record(API, "traffic")
+        async with asyncio.timeout(PATIENCE), await connect(database_url) as conn:
+            known = await live(conn, "api")
+            while known.activity.last_access_at is None:
+                known = await live(conn, "api")
+        running_.cancel()
+        await asyncio.gather(running_, return_exceptions=True)
+        assert known.activity.source == "traffic"
+        assert await world.ages() == {}, "the flush itself is an hour away"

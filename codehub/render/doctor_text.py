@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from typing import TYPE_CHECKING, Final
 
 from codehub.model.checkup import Health
-from codehub.render.words import clean, counted
+from codehub.render.words import counted
+from codehub.render.wrap import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from codehub.model.checkup import Finding
 
 FORMAT_VERSION: Final = 1
-WIDTH: Final = 100
 _HEALTH_WIDTH: Final = max(len(each.value) for each in Health)
 
 
@@ -28,23 +27,10 @@ def doctor_text(findings: Sequence[Finding]) -> str:
 def _paragraph(finding: Finding, width: int) -> str:
     first = f"{finding.health.value.ljust(_HEALTH_WIDTH)}  {finding.name.ljust(width)}  "
     rest = " " * len(first)
-    text = _wrapped(finding.verdict.message, first, rest)
+    text = wrapped(finding.verdict.message, first, rest)
     if finding.verdict.fix:
-        text += _wrapped(finding.verdict.fix, f"{rest}-> ", f"{rest}   ")
+        text += wrapped(finding.verdict.fix, f"{rest}-> ", f"{rest}   ")
     return text
-
-
-def _wrapped(text: str, first: str, rest: str) -> str:
-    """Long words stay whole: paths and commands are copied from here."""
-    lines = textwrap.wrap(
-        clean(text),
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(lines) + "\n"
 
 
 def _sum(findings: Sequence[Finding]) -> str:

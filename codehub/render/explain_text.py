@@ -6,12 +6,12 @@ Never shown: values of env and anything a workspace could keep secret.
 from __future__ import annotations
 
 import json
-import textwrap
 from typing import TYPE_CHECKING, Final
 
 from codehub.core.express import short
 from codehub.render.table import table
 from codehub.render.words import clean
+from codehub.render.wrap import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from codehub.model.explanation import Block, Explanation
 
 FORMAT_VERSION: Final = 1
-WIDTH: Final = 100
 HEAD: Final = ("CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE")
 TITLES: Final = {
     "phase": "Why",
@@ -52,25 +51,12 @@ def explain_text(explanation: Explanation) -> str:
 
 def _line(title: str, text: str) -> str:
     first = f"  {title.ljust(_INDENT - 2)}"
-    return _wrapped(text, first, " " * _INDENT)
+    return wrapped(text, first, " " * _INDENT)
 
 
 def _block(block: Block) -> str:
-    text = _wrapped(block.message, "  - ", "    ")
-    return text + (_wrapped(block.advice, "    -> ", "       ") if block.advice else "")
-
-
-def _wrapped(text: str, first: str, rest: str) -> str:
-    """Long words stay whole: file names and commands are copied from here."""
-    lines = textwrap.wrap(
-        clean(text),
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(lines) + "\n"
+    text = wrapped(block.message, "  - ", "    ")
+    return text + (wrapped(block.advice, "    -> ", "       ") if block.advice else "")
 
 
 def _condition(name: ConditionName, condition: Condition, now: datetime) -> tuple[str, ...]:

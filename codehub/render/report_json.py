@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from codehub.render.plan_json import json_text
+from codehub.render.plan_json import drift_data, json_text
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from codehub.model.plan import Drift, Forecast
+    from codehub.model.plan import Forecast
     from codehub.model.report import Report, ReportError, ReportLine
     from codehub.model.revision import Revision
 
@@ -32,7 +32,7 @@ def report_data(report: Report) -> dict[str, Any]:
         "inProgress": report.busy,
         "workspaces": [_line(each) for each in report.lines],
         "errors": [_error(each) for each in report.errors],
-        "drift": [_drift(each) for each in report.drift],
+        "drift": [drift_data(each) for each in report.drift],
     }
 
 
@@ -81,16 +81,6 @@ def _error(error: ReportError) -> dict[str, Any]:
         "message": error.message,
         "advice": error.advice,
         "since": _time(error.since),
-    }
-
-
-def _drift(drift: Drift) -> dict[str, Any]:
-    return {
-        "name": drift.name,
-        "field": drift.field,
-        "expected": drift.expected,
-        "actual": drift.actual,
-        "note": drift.note,
     }
 
 

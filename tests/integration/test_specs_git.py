@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,40 +10,12 @@ from codehub.errors import CodeHubError, SpecsInvalid
 from codehub.specs import caps
 from codehub.specs.cache import SpecCache
 from codehub.specs.load import load_directory, load_ref
+from tests.integration.repository import commit, git
 from tests.unit.spec_world import ALICE, workspace, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-AUTHOR = {
-    **{
-        f"GIT_{who}_{what}": "t@example.org"
-        for who in ("AUTHOR", "COMMITTER")
-        for what in ("NAME", "EMAIL")
-    },
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_NOSYSTEM": "1",
-}
-
-
-def git(root: Path, *arguments: str) -> str:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    done = subprocess.run(
-        ["git", "-C", str(root), *arguments],
-        env={**environment, **AUTHOR},
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return done.stdout.strip()
-
-
-def commit(root: Path, message: str = "change") -> str:
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "--allow-empty", "-m", message)
-    return git(root, "rev-parse", "HEAD")
 
 
 @pytest.fixture

@@ -16,10 +16,11 @@ from codehub.specs.cache import SpecCache
 from codehub.specs.load import load_directory
 from codehub.store.declare import loader_lock
 from codehub.store.fence import take_epoch
+from tests.integration.repository import commit, git
 from tests.integration.spec_files import write_specs, write_workspace
 from tests.integration.stored import apply, change, versions
 from tests.integration.test_loader import until_waiting
-from tests.integration.watching import LOCK, TABLES, commit, git, lead, make_repository
+from tests.integration.watching import LOCK, TABLES, lead, make_repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

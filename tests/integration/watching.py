@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -19,6 +17,7 @@ from codehub.store.fence import take_epoch
 from codehub.store.pool import Pool
 from codehub.store.revisions import list_revisions
 from codehub.store.workspaces import read_workspaces
+from tests.integration.repository import commit, git
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -106,36 +105,6 @@ async def lead(url: str) -> AsyncIterator[World]:
         async with pool.connection() as conn:
             fence = await take_epoch(conn, LOCK, "test")
         yield World(pool, fence)
-
-
-AUTHOR = {
-    **{
-        f"GIT_{who}_{what}": "t@example.org"
-        for who in ("AUTHOR", "COMMITTER")
-        for what in ("NAME", "EMAIL")
-    },
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_NOSYSTEM": "1",
-}
-
-
-def git(root: Path, *words: str) -> str:
-    plain = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    done = subprocess.run(
-        ["git", "-C", str(root), *words],
-        env={**plain, **AUTHOR},
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return done.stdout.strip()
-
-
-def commit(root: Path) -> str:
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "--allow-empty", "-m", "change")
-    return git(root, "rev-parse", "HEAD")
 
 
 def make_repository(root: Path) -> str:

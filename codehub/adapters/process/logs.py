@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from typing import TYPE_CHECKING, Final
+
+from codehub.adapters import words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -19,9 +20,6 @@ LIMIT: Final = 4 * 2**20
 KEPT: Final = 2**20
 _CHUNK: Final = 64 * 2**10
 _PAUSE: Final = 0.1
-_LAST_LINES, _LAST_LENGTH = 5, 400
-_SHORTEST_SECRET: Final = 4
-_CONTROL: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f]")
 
 
 def rotate(log: Path) -> None:
@@ -87,14 +85,7 @@ async def follow(log: Path, lines: int, is_running: Callable[[], bool]) -> Async
 
 def last_words(log: Path, hide: Iterable[str]) -> str:
     """The last lines as one short line for an error message, without any of the hidden values."""
-    text = _read_end(log, _CHUNK).decode(errors="replace")
-    secrets = {part for value in hide for part in (value, *value.splitlines())}
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-    lines = [_CONTROL.sub("", line).strip() for line in text.splitlines()]
-    said = " | ".join([line for line in lines if line][-_LAST_LINES:])
-    return said if len(said) <= _LAST_LENGTH else "…" + said[-_LAST_LENGTH:]
+    return words.last_words(_read_end(log, _CHUNK), hide)
 
 
 class _Place:

@@ -9,33 +9,32 @@ import signal
 import sys
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from codehub.adapters.process import NOTICE
 from codehub.adapters.redis import RedisSignals
+from codehub.cli.services import keep_running, open_services
 from codehub.config import load_settings
 from codehub.coordinator.coordinator import Coordinator, Parts
-from codehub.errors import DatabaseProblem, UsageError
+from codehub.errors import UsageError
 from codehub.jobs.mover import JobMover
 from codehub.model.workspace import Runtime
-from codehub.store.schema import current, upgrade
 from codehub.wiring import (
     PAGES,
     archive_store_url,
     claim_archive_store,
-    database_address,
     enabled_runtimes,
     find_hub,
     open_runtimes,
-    redis_address,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Coroutine, Iterator
     from pathlib import Path
 
+    from codehub.cli.services import Services
     from codehub.config import Settings
     from codehub.wiring import HubChoice
 
@@ -51,66 +50,61 @@ def serve_coordinator(
     enabled = enabled_runtimes(choice, settings)
     if Runtime.PROCESS in enabled:
         typer.echo(f"codehub: {NOTICE}", err=True)
-    with open_services(choice, settings) as (database_url, redis_url):
-        asyncio.run(_coordinate(choice, settings, (database_url, redis_url), specs, ref))
+    with stoppable(), open_services(choice, settings) as services:
+        asyncio.run(_coordinate(choice, settings, services, specs, ref))
 
 
 async def _coordinate(
     choice: HubChoice,
     settings: Settings,
-    addresses: tuple[str, str],
+    services: Services,
     specs: Path | None,
     ref: str | None,
 ) -> None:
     enabled = enabled_runtimes(choice, settings)
-    async with open_parts(choice, settings, addresses, enabled, specs, ref) as parts:
-        with until_signal() as ended:
-            await run_beside(Coordinator(parts), ended)
+    with until_signal() as ended:
+        async with open_parts(choice, settings, services, enabled, specs, ref) as parts:
+            works = (Coordinator(parts).run(), keep_running(services.embedded))
+            async with beside(ended, *works):
+                await ended.wait()
 
 
-async def run_beside(coordinator: Coordinator, ended: asyncio.Event) -> None:
-    """Run the coordinator until `ended` is set; a fault of its own ends it too."""
-    running = asyncio.create_task(coordinator.run())
-    waiting = asyncio.create_task(ended.wait())
-    await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+@asynccontextmanager
+async def beside(ended: asyncio.Event, *works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """These, which have no end of their own, run as long as the block lasts.
 
-
-@contextmanager
-def open_services(choice: HubChoice, settings: Settings) -> Iterator[tuple[str, str]]:
-    """Database and Redis, started where they are embedded, with this code's schema."""
-    with database_address(choice) as database_url, redis_address(choice, settings) as redis_url:
-        if choice.embedded:
-            if not current(database_url).fits:
-                upgrade(database_url)
-        elif not current(database_url).fits:
-            raise DatabaseProblem(
-                "the hub's database has no schema that fits this codehub",
-                hint="run 'codehub db upgrade'",
-            )
-        yield database_url, redis_url
+    Should one end all the same, `ended` is set, and what it raised is raised after the block.
+    """
+    tasks = [asyncio.create_task(each) for each in works]
+    for task in tasks:
+        task.add_done_callback(lambda _: ended.set())
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        left = await asyncio.gather(*tasks, return_exceptions=True)
+    for each in left:
+        if isinstance(each, Exception):
+            raise each
 
 
 @asynccontextmanager
 async def open_parts(
     choice: HubChoice,
     settings: Settings,
-    addresses: tuple[str, str],
+    services: Services,
     enabled: frozenset[Runtime],
     specs: Path | None,
     ref: str | None,
 ) -> AsyncIterator[Parts]:
     """Everything a coordinator works with."""
-    database_url, redis_url = addresses
     store_url = archive_store_url(choice, settings)
-    signals = RedisSignals(redis_url)
+    signals = RedisSignals(services.redis_url)
     try:
         yield Parts(
             settings=settings,
-            database_url=database_url,
+            database_url=services.database_url,
             runtimes=partial(open_runtimes, choice, enabled),
             store=claim_archive_store(choice, settings),
             mover=JobMover(store_url, os.environ),
@@ -125,17 +119,49 @@ async def open_parts(
 
 
 @contextmanager
+def stoppable() -> Iterator[None]:
+    """A signal ends the block, and well: it is how a server is meant to end.
+
+    It ends it once. Whoever grows impatient while services are being stopped does not keep them
+    from it, and so leaves none behind.
+    """
+
+    def interrupt(*_: object) -> None:
+        _ignore_signals()
+        raise KeyboardInterrupt
+
+    before = {each: signal.signal(each, interrupt) for each in _endings()}
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def until_signal() -> Iterator[asyncio.Event]:
-    """An event that SIGINT and SIGTERM set, each time they come."""
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
+    """An event that a signal sets, each time it comes; after this block signals do nothing."""
+    loop, ended, endings = asyncio.get_running_loop(), asyncio.Event(), _endings()
+    for number in endings:
         loop.add_signal_handler(number, ended.set)
     try:
         yield ended
     finally:
-        for number in numbers:
+        for number in endings:
             loop.remove_signal_handler(number)
+        _ignore_signals()
+
+
+def _endings() -> list[signal.Signals]:
+    """Ctrl-C, a plain kill, and a closed terminal; that one unless `nohup` says otherwise."""
+    stays = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if stays else [signal.SIGHUP])]
+
+
+def _ignore_signals() -> None:
+    for each in _endings():
+        signal.signal(each, signal.SIG_IGN)
 
 
 def check_specs(specs: Path | None) -> None:
@@ -145,6 +171,16 @@ def check_specs(specs: Path | None) -> None:
             f"there is no directory {specs} with specs",
             hint="'codehub init' writes example specs, or name yours with --specs",
         )
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """A line for whoever watches; that nobody does any more is no reason to stop serving."""
+    try:
+        typer.echo(text, err=err)
+    except OSError:
+        stream = sys.stderr if err else sys.stdout
+        # What could not be written stays in the stream, and would fail once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def log_to_stderr(level: int) -> None:

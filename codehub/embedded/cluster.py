@@ -59,14 +59,19 @@ def make_cluster(data: Path, programs: Programs, account: Account) -> None:
     partial.rename(data)
 
 
-def clear_stale_pid_file(data: Path, deadline: float) -> None:
-    """Removes a pid file whose number is somebody else's now; PostgreSQL would refuse to start.
+def clear_stale_files(data: Path, sockets: Path, deadline: float) -> None:
+    """Removes files whose number is somebody else's now; PostgreSQL would refuse to start.
 
     A dead number is left to PostgreSQL, which knows it as stale. Orphans of a killed server end by
-    themselves, and until then the data is not ours.
+    themselves, and until then the data is not ours. The socket's lock counts for nothing beside
+    the one on the data: no other server uses that directory.
     """
-    while leftovers(data) and time.monotonic() < deadline:
+    while (left := leftovers(data)) and time.monotonic() < deadline:
         time.sleep(0.02)
+    if left or running_postmaster(data):
+        return
     noted = read_pid_file(data)
-    if noted and is_alive(noted.pid) and running_postmaster(data) is None:
+    if noted and is_alive(noted.pid):
         (data / "postmaster.pid").unlink()
+    for each in sockets.glob(".s.PGSQL.*"):
+        each.unlink()

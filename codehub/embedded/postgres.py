@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlencode
 
-from codehub.embedded.cluster import USER, clear_stale_pid_file, made_by, make_cluster
+from codehub.embedded.cluster import USER, clear_stale_files, made_by, make_cluster
 from codehub.embedded.launch import launch
-from codehub.embedded.postmaster import Postmaster, running_postmaster, tell
+from codehub.embedded.postmaster import (
+    Postmaster,
+    read_pid_file,
+    running_postmaster,
+    tell,
+)
 from codehub.embedded.programs import choose_programs
 from codehub.embedded.server import EmbeddedServer, Running
 from codehub.embedded.sockets import make_socket_directory
@@ -58,10 +63,13 @@ class EmbeddedPostgres(EmbeddedServer):
         programs = choose_programs(account, home / "programs", major=made_by(self.data))
         if made_by(self.data) is None:
             make_cluster(self.data, programs, account)
-        clear_stale_pid_file(self.data, deadline)
-        settings = _settings(make_socket_directory(home, account))
+        former = read_pid_file(self.data)
+        sockets = make_socket_directory(
+            home, account, Path(former.socket_directory) if former else None
+        )
+        clear_stale_files(self.data, sockets, deadline)
         return launch(
-            [programs.directory / "postgres", "-D", self.data, *settings, *self.options],
+            [programs.directory / "postgres", "-D", self.data, *_settings(sockets), *self.options],
             account,
             cwd=Path("/"),
             log=home / "server.log",

@@ -145,6 +145,21 @@ def test_a_foreign_process_in_a_stale_pid_file_is_left_alone(used_place: Path) -
         assert innocent.poll() is None
 
 
+def test_a_foreign_process_in_a_stale_lock_of_the_socket_is_left_alone(used_place: Path) -> None:
+    """After a crash of the machine both files name numbers that are somebody else's by now."""
+    server = server_in(used_place)
+    server.start()
+    lock = used_place / "pg" / "run" / ".s.PGSQL.5432.lock"
+    noted = lock.read_text()
+    os.kill(pid_of(server), signal.SIGKILL)
+    server.stop()
+    with bystander() as innocent:
+        lock.write_text(noted.replace(noted.split("\n")[0], str(innocent.pid), 1))
+        with server as url:
+            assert ask(url, "SELECT 1") == 1
+        assert innocent.poll() is None
+
+
 def test_only_a_postgres_on_this_data_is_signalled(place: Path) -> None:
     with bystander(cwd=place) as innocent:
         assert not serves(innocent.pid, place)
@@ -200,6 +215,16 @@ def test_a_long_path_gets_its_socket_elsewhere(place: Path) -> None:
         assert not running.socket_directory.startswith(str(place))
         assert ask(url, "SELECT 1") == 1
     assert not Path(running.socket_directory).exists()
+
+
+def test_one_that_died_comes_back_at_the_same_address(place: Path) -> None:
+    """Also where its socket is elsewhere: those who use it know no other address."""
+    server = server_in(place / ("long" * 20))
+    with server as url:
+        os.kill(pid_of(server), signal.SIGKILL)
+        assert server.start() == url
+        assert ask(url, "SELECT 1") == 1
+    assert server.running() is None
 
 
 def test_a_half_made_database_is_made_anew(place: Path) -> None:

@@ -1,0 +1,1 @@
+"""`codehub up` and `codehub serve coordinator` as real processes: started, watched, killed."""

@@ -113,6 +113,11 @@ class Acts:
         act.task.cancel()
         await asyncio.wait({act.task}, timeout=ENDING)
 
+    async def turn(self, seconds: float) -> None:
+        """Until one of the acts under way ends, at most so long."""
+        tasks = {each.task for each in self._acts.values()}
+        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+
     async def quiet(self) -> None:
         """Until no act is under way."""
         while self._acts:
@@ -161,7 +166,9 @@ class Acts:
             self._acts.pop(workspace.id, None)
             self.ended += 1
         self._outcomes[workspace.id] = Outcome(op_id, self.ended, reason, message)
-        self._hints.tell(workspace.id)
+        # What could not be tidied away is for the next full pass, not for the very next moment.
+        if op_id is not None or reason is None:
+            self._hints.tell(workspace.id)
 
 
 def _reason(error: CodeHubError) -> ErrorReason:

@@ -8,6 +8,7 @@ prove that it is still ours. What cannot be asked is unknown.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 from codehub.coordinator.marker import check_store
@@ -23,11 +24,17 @@ if TYPE_CHECKING:
     from codehub.coordinator.shelf import Shelf
     from codehub.model.workspace import Workspace
 
+log: Final = logging.getLogger("codehub.coordinator")
+
 FIRST_LISTING: Final = 2.0
 """Seconds a pass waits for the first listing of a term; a longer one is awaited beside passes."""
 CLOSER_LOOKS: Final = 50
 """The most archives asked for by name in one pass; the others wait for the next."""
 CLOSER_SECONDS: Final = 10.0
+"""Seconds a pass waits for them; after one in vain, passes wait `BRIEFLY` until all answer again:
+a store that hangs must not hold up everybody else in every pass."""
+BRIEFLY: Final = 0.2
+SILENT: Final = "the archive store does not answer"
 AGAIN: Final = 10.0
 """Seconds after which a listing that failed is tried again."""
 
@@ -62,6 +69,9 @@ class Archives:
         self._trouble = ""
         self._listed_at: float | None = None
         self._listing: asyncio.Task[None] | None = None
+        self._hangs = False
+        self.doubts: dict[UUID, str] = {}
+        """Why the last look could not tell of some."""
 
     async def look(self, workspaces: Iterable[Workspace]) -> dict[UUID, Presence]:
         """The archive of each workspace that has one.
@@ -72,6 +82,7 @@ class Archives:
         if not named:
             return {}
         await self._list_if_due()
+        self.doubts.clear()
         answers: dict[UUID, Presence] = {}
         doubtful = []
         for each in named:
@@ -80,7 +91,7 @@ class Archives:
             elif each.status.operation in _MOVES or self._sizes is not None:
                 doubtful.append(each)
             elif self._trouble:
-                answers[each.id] = Presence.UNKNOWN
+                answers[each.id] = self._unknown(each, self._trouble)
         return answers | await self._look_closer(doubtful)
 
     async def close(self) -> None:
@@ -106,9 +117,9 @@ class Archives:
         try:
             await check_store(self._shelf.store, self._shelf.hub_id, holds_archives=True)
             self._sizes = await self._shelf.sizes()
-        except CodeHubError as error:
+        except Exception as error:
             # Without a listing it is unknown what there is; soon it is tried again.
-            self._trouble = error.message
+            self._trouble = _words(error)
             self._listed_at = self._clock() - self._interval + AGAIN
         else:
             self._trouble = ""
@@ -118,12 +129,17 @@ class Archives:
             self.version += 1
 
     async def _look_closer(self, doubtful: list[Workspace]) -> dict[UUID, Presence]:
+        # Many that are gone for good must not keep away those that somebody waits for.
+        doubtful.sort(key=lambda each: each.status.operation not in _MOVES)
         asked = [asyncio.create_task(self._ask(each)) for each in doubtful[:CLOSER_LOOKS]]
         if asked:
-            await asyncio.wait(asked, timeout=CLOSER_SECONDS)
+            patience = BRIEFLY if self._hangs else CLOSER_SECONDS
+            _, unanswered = await asyncio.wait(asked, timeout=patience)
+            self._hangs = bool(unanswered)
         answers: dict[UUID, Presence] = {}
         for each, task in zip(doubtful, asked, strict=False):
-            answers[each.id] = task.result() if task.done() else Presence.UNKNOWN
+            silent = not task.done()
+            answers[each.id] = self._unknown(each, SILENT) if silent else task.result()
             task.cancel()
         return answers
 
@@ -136,10 +152,14 @@ class Archives:
                 self._remember(key, found, meta)
                 return Presence.PRESENT
             await check_store(self._shelf.store, self._shelf.hub_id, holds_archives=True)
-        except CodeHubError:
-            return Presence.UNKNOWN
+        except Exception as error:
+            return self._unknown(workspace, _words(error))
         self._remember(key, None, None)
         return Presence.ABSENT
+
+    def _unknown(self, workspace: Workspace, why: str) -> Presence:
+        self.doubts[workspace.id] = why
+        return Presence.UNKNOWN
 
     def _remember(self, key: str, found: int | None, meta: int | None) -> None:
         if self._sizes is None:
@@ -154,3 +174,11 @@ class Archives:
 def _fits(workspace: Workspace, found: int | None, meta: int | None) -> bool:
     recorded = workspace.status.archive_bytes
     return found is not None and meta is not None and recorded in (None, found)
+
+
+def _words(error: Exception) -> str:
+    """What to say of it; a fault of ours is logged, and one archive's is not everybody's."""
+    if isinstance(error, CodeHubError):
+        return error.message
+    log.error("an archive could not be looked for", exc_info=error)
+    return f"the archive store cannot be asked: unexpected {type(error).__name__}"

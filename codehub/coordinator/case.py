@@ -59,7 +59,8 @@ class Case:
         judgement = judge(self.noted, self.facts, now)
         after = record(self.noted, judgement, self.decision, now=now, op_id=op_id)
         if after is self.noted.status:
-            return self.seen.status
+            # Time that nobody watched is stored even where nothing else changed.
+            return self.seen.status if self.noted is self.seen else replace(after, observed_at=now)
         if isinstance(self.decision, Recover):
             after = self._where_it_is(after, now)
         return _without_gone(after, self.things)
@@ -110,14 +111,20 @@ def consider(
     rules: Rules,
     *,
     unwatched: bool = False,
+    doubt: str = "",
 ) -> Case:
-    """What follows for one workspace; `unwatched` says that it was in flight before this term."""
+    """What follows for one workspace; `unwatched` says that it was in flight before this term.
+
+    `doubt` says why nothing is known of its archive.
+    """
     noted = _note_unwatched(workspace) if unwatched else workspace
     answered = outcome is not None and outcome.reason is None
-    facts = facts_of(workspace, things, archive, port_answered=answered)
+    facts = facts_of(workspace, things, archive, port_answered=answered, doubt=doubt)
     decision = decide(noted, facts, now, rules)
-    if isinstance(decision, Continue) and outcome is not None and outcome.reason is not None:
-        decision = retry(noted, outcome.reason, outcome.message, now, rules)
+    if isinstance(decision, Continue) and outcome is not None:
+        reason = outcome.reason or ErrorReason.ACTION_FAILED
+        message = outcome.message if outcome.reason else _without_effect(workspace, things)
+        decision = retry(noted, reason, message, now, rules)
     if is_leftover(workspace, things) and not isinstance(decision, Fail):
         decision = Nothing("what a failed start left behind is ended first")
     return Case(workspace, noted, things, facts, decision)
@@ -159,6 +166,15 @@ def needs_tidying(workspace: Workspace, things: Things) -> bool:
     return is_stray(workspace, things.container) or bool(stray_volumes(workspace, things))
 
 
+def _without_effect(workspace: Workspace, things: Things) -> str:
+    """Why an act that ended well counts as failed: what it was for is not there afterwards."""
+    operation, container = workspace.status.operation, things.container
+    if operation is not Operation.STARTING or container is None or container.running:
+        return f"{operation} was carried out, but had no effect"
+    code = "" if container.exit_code is None else f" with exit code {container.exit_code}"
+    return f"its port answered, and then it ended{code}"
+
+
 def _note_unwatched(workspace: Workspace) -> Workspace:
     """Time in which nobody looked does not count towards time limits."""
     status = workspace.status
@@ -166,6 +182,8 @@ def _note_unwatched(workspace: Workspace) -> Workspace:
     if status.operation is Operation.NONE or since is None:
         return workspace
     progress = note_blindness(status.op_progress, True, since)
+    if progress is status.op_progress:
+        return workspace
     return replace(workspace, status=replace(status, op_progress=progress))
 
 

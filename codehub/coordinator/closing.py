@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from codehub.coordinator.case import consider
+from codehub.coordinator.case import archive_fact, consider
 from codehub.coordinator.observe import observe
 from codehub.core.audit import audit
 from codehub.model.conditions import Presence
@@ -28,21 +28,29 @@ if TYPE_CHECKING:
     from codehub.coordinator.case import Case
     from codehub.coordinator.controller import World
     from codehub.coordinator.lead import Lead
+    from codehub.model.workspace import Workspace
 
 WHY = "the hub shuts down"
 
 
 async def put_to_sleep(lead: Lead, world: World, *, at_once: int = 8) -> int:
-    """Stop every workspace that runs, and note that it was us; returns how many there were."""
+    """Stop every workspace that runs, and note that it was us; returns how many there were.
+
+    One that cannot be stopped keeps no other awake; why it cannot is raised at the end.
+    """
     running = await _running(lead, world)
     for case in running:
         if case.seen.status.operation is Operation.NONE:
             await _store(lead, world, replace(case, decision=_claim(case)))
     room = asyncio.Semaphore(at_once)
-    await asyncio.gather(*(_stop(lead, world, case, room) for case in running))
+    stops = (_stop(lead, world, case, room) for case in running)
+    ends = await asyncio.gather(*stops, return_exceptions=True)
     for case in await _cases(lead, world):
         if case.seen.status.operation is Operation.STOPPING:
             await _store(lead, world, case)
+    for failure in ends:
+        if failure is not None:
+            raise failure
     return len(running)
 
 
@@ -63,14 +71,12 @@ async def _cases(lead: Lead, world: World) -> Sequence[Case]:
     async with lead.pool.connection() as conn:
         now = await read_now(conn)
         rows = await read_workspaces(conn)
-    return [
-        consider(each, seen.of(each), _archive(each.status.archive_key), None, now, world.rules)
-        for each in rows
-    ]
+    return [consider(each, seen.of(each), _archive(each), None, now, world.rules) for each in rows]
 
 
-def _archive(key: str | None) -> Presence:
-    return Presence.ABSENT if key is None else Presence.UNKNOWN
+def _archive(workspace: Workspace) -> Presence:
+    """As it was last known: nobody asks the store to stop something."""
+    return archive_fact(workspace, {}) or Presence.UNKNOWN
 
 
 async def _stop(lead: Lead, world: World, case: Case, room: asyncio.Semaphore) -> None:

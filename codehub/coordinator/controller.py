@@ -21,18 +21,19 @@ from codehub.coordinator.case import (
     needs_tidying,
     without_room,
 )
+from codehub.coordinator.hand_out import hand_out
 from codehub.coordinator.observe import observe
 from codehub.coordinator.pace import attempt
 from codehub.coordinator.rested import Rested
 from codehub.coordinator.rhythm import Look
 from codehub.coordinator.steps import Job
 from codehub.core.audit import audit
-from codehub.model.decision import Claim, Continue, Nothing, Wait
+from codehub.model.decision import Claim, Continue, Nothing, Retry, Wait
 from codehub.model.states import Operation
 from codehub.store.clock import read_now
 from codehub.store.places import read_places
 from codehub.store.status import Write, read_active, save
-from codehub.store.workspaces import read_versions, stream_workspaces
+from codehub.store.workspaces import collector_paused, read_versions, stream_workspaces
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
 
 QUEUE_AT_ONCE: Final = 50
 """How many of those that wait for a free hand are looked at in a quick pass."""
+HANDING: Final = 0.25
+"""Seconds after a look, at least, in which free hands are given to those that wait for one."""
 NO_ID: Final = UUID(int=0)
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -99,6 +102,7 @@ class WorkspaceController:
         self._rested = Rested()
         self._first = True
         self._paused = False
+        self._looked_at = 0.0
 
     def pause(self) -> None:
         """Look no more: the hub is being shut down."""
@@ -107,23 +111,37 @@ class WorkspaceController:
     async def run(self) -> None:
         clock = asyncio.get_running_loop().time
         try:
-            while True:
+            while not self._paused:
                 hinted = self._hints.take()
                 look = self._rhythm.choose(hinted, clock())
-                if look is not None and not self._paused:
+                if look is not None:
                     began = clock()
                     tick = partial(self.tick, look, hinted.ids)
                     # What a failed pass was hinted at is found by the next one over all.
                     done = await attempt(self.name, tick, self._failures)
-                    self._rhythm.looked(look, began, clock(), busy=not done or self._acts.busy)
+                    # What follows from a look is acting: the rest is as long as the look was.
+                    ended = self._looked_at if self._looked_at > began else clock()
+                    self._rhythm.looked(look, began, ended, busy=not done or self._acts.busy)
                 await asyncio.sleep(self._rhythm.spacing(clock()))
                 await self._hints.wait(self._rhythm.pause(clock()))
+            await asyncio.Event().wait()  # to end would end the term
         finally:
             await self._acts.close()
             await self._world.archives.close()
 
     async def tick(self, look: Look = Look.FULL, ids: Iterable[UUID] = ()) -> None:
         """One pass: look at the world, then at the rows, then see to each."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        with collector_paused():
+            cases, now = await self._look(look, ids)
+        self._looked_at = clock()
+        if not self._paused:
+            await self._see_to(cases, now, patience=max(self._looked_at - began, HANDING))
+        self._first = False
+
+    async def _look(self, look: Look, ids: Iterable[UUID]) -> tuple[list[Case], datetime]:
+        """Those of which something follows, and the time at which they were looked at."""
         ended = self._acts.ended
         seen = await observe(self._world.runtimes)
         async with self._lead.pool.connection() as conn:
@@ -133,9 +151,7 @@ class WorkspaceController:
                 async for rows, versions in self._read(conn, look, ids, seen)
                 for case in await self._consider_all(rows, versions, seen, now, ended)
             ]
-        if not self._paused:
-            await self._see_to(cases, now)
-        self._first = False
+        return cases, now
 
     async def _read(
         self, conn: AsyncConnection[DictRow], look: Look, ids: Iterable[UUID], seen: Seen
@@ -153,7 +169,8 @@ class WorkspaceController:
             for each, version in versions.items()
             if not self._rested.rests(each, version, seen.things_of(each), known)
         ]
-        async for rows in stream_workspaces(conn, restless):
+        every_one = len(restless) == len(versions)
+        async for rows in stream_workspaces(conn, None if every_one else restless):
             yield rows, versions
 
     async def _consider_all(
@@ -210,27 +227,37 @@ class WorkspaceController:
                 now,
                 self._world.rules,
                 unwatched=self._first,
+                doubt=self._world.archives.doubts.get(workspace.id, ""),
             )
         except Exception as error:
             self._failures.note(f"{self.name} ({workspace.name})", error)
             return None
 
-    async def _see_to(self, cases: Sequence[Case], now: datetime) -> None:
-        """First what is under way, which frees hands; then what waits to begin, in its order."""
+    async def _see_to(self, cases: Sequence[Case], now: datetime, *, patience: float = 0.0) -> None:
+        """First what is under way, which frees hands; then what waits to begin, in its order.
+
+        Where there are more than hands, it stays for some seconds to give out those that get free.
+        """
         claims = [each for each in cases if isinstance(each.decision, Claim)]
         for case in cases:
             if not isinstance(case.decision, Claim):
                 await self._each(case, partial(self._carry_on, case, now))
         places = await self._places(claims)
-        for case in sorted(claims, key=_order_of_asking):
-            await self._each(case, partial(self._claim, case, places, now))
+        fitting = [each for each in claims if self._fits(each, places)]
+
+        async def begin(case: Case) -> None:
+            await self._each(case, partial(self._claim, case, now))
+
+        in_order = sorted(fitting, key=_order_of_asking)
+        left = await hand_out(in_order, self._acts, begin, patience)
+        self._queue.update(dict.fromkeys(each.seen.id for each in left))
 
     async def _each(self, case: Case, step: Callable[[], Awaitable[object]]) -> None:
         await attempt(f"{self.name} ({case.seen.name})", step, self._failures)
 
     async def _carry_on(self, case: Case, now: datetime) -> None:
         workspace = case.seen
-        wanted = isinstance(case.decision, Continue) and not self._acts.is_running(workspace.id)
+        wanted = isinstance(case.decision, Continue) and not self._is_known(workspace)
         if wanted and not self._acts.has_room(workspace.status.operation):
             case, wanted = without_room(case), False
         after = await self._store(case, now)
@@ -239,24 +266,34 @@ class WorkspaceController:
         if after.status.operation is Operation.NONE:
             self._queue.pop(workspace.id, None)
             await self._acts.give_up(workspace.id, None)
-        if after.status.op_id != workspace.status.op_id or after.status.retry_at is not None:
+        if after.status.op_id != workspace.status.op_id or isinstance(case.decision, Retry):
             self._acts.forget(workspace.id)
         if wanted:
             self._acts.begin(Job(after, case.things, now, again=True))
         else:
             self._tidy(after, case, now)
 
-    async def _claim(self, case: Case, places: Mapping[UUID, Place] | None, now: datetime) -> None:
-        """Begin an operation, if there is a hand free for it and no limit in the way."""
-        workspace, operation = case.seen, case.decision_operation
-        if operation is Operation.STARTING and places is not None:
-            place = places.get(workspace.id)
-            if place is None or not place.fits:
-                self._queue.pop(workspace.id, None)
-                return
+    def _is_known(self, workspace: Workspace) -> bool:
+        """Whether its act is under way, or has ended since we looked: that is for the next pass."""
+        ended = self._acts.outcome(workspace.id, workspace.status.op_id)
+        return ended is not None or self._acts.is_running(workspace.id)
+
+    def _fits(self, case: Case, places: Mapping[UUID, Place] | None) -> bool:
+        """Whether no limit is in its way; one that it is in the way of waits for no hand."""
+        if case.decision_operation is not Operation.STARTING or places is None:
+            return True
+        place = places.get(case.seen.id)
+        if place is not None and place.fits:
+            return True
+        self._queue.pop(case.seen.id, None)
+        return False
+
+    async def _claim(self, case: Case, now: datetime) -> None:
+        """Begin an operation: there is a hand free for it, and no limit in the way."""
+        workspace = case.seen
         if self._paused:
             return
-        if self._acts.is_running(workspace.id) or not self._acts.has_room(operation):
+        if self._acts.is_running(workspace.id):
             self._queue.setdefault(workspace.id)
             return
         self._queue.pop(workspace.id, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 from codehub.coordinator.seen import Seen, index
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from codehub.model.runtime import Listing
     from codehub.model.workspace import Runtime as RuntimeName
     from codehub.ports import Runtime
+
+log: Final = logging.getLogger("codehub.coordinator")
 
 PATIENCE: Final = 20.0
 """Seconds that a listing may take; then it is unknown what the runtime holds."""
@@ -40,3 +43,6 @@ async def _list(runtime: Runtime) -> Listing | str:
         return error.message
     except CodeHubError as error:
         return f"the runtime cannot be listed: {error.message}"
+    except Exception as error:
+        log.error("a runtime cannot be listed", exc_info=error)
+        return f"the runtime cannot be listed: unexpected {type(error).__name__}"

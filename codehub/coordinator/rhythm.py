@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SPACING: Final = 0.02
 """Seconds between two looks at least; many hints in a row are answered together."""
+LEISURE: Final = 4
+"""A look at all that may need a step leaves so many times its own length to the quick ones."""
 
 
 class Look(StrEnum):
@@ -59,7 +61,7 @@ class Rhythm:
         if look is Look.FULL:
             self.next_full = began + self.idle
         if look is not Look.QUICK:
-            self.next_active = began + self.active
+            self.next_active = max(began + self.active, now + LEISURE * (now - began))
 
     def pause(self, now: float) -> float:
         """Seconds until the next look, should no hint come."""

@@ -84,11 +84,18 @@ def is_stray(workspace: Workspace, container: ContainerSeen | None) -> bool:
 
 
 def facts_of(
-    workspace: Workspace, things: Things, archive: Presence, *, port_answered: bool
+    workspace: Workspace,
+    things: Things,
+    archive: Presence,
+    *,
+    port_answered: bool,
+    doubt: str = "",
 ) -> Facts:
-    """What was observed of one workspace."""
+    """What was observed of one workspace; `doubt` says why nothing is known of its archive."""
+    doubts = (doubt,) if doubt and archive is Presence.UNKNOWN else ()
     if things.unknown is not None:
-        return Facts(archive=archive, strays=Presence.UNKNOWN, reasons=(things.unknown,))
+        reasons = (things.unknown, *doubts)
+        return Facts(archive=archive, strays=Presence.UNKNOWN, reasons=reasons)
     status = workspace.status
     home = status.home_store_key
     stray = is_stray(workspace, things.container)
@@ -102,6 +109,7 @@ def facts_of(
         volume_complete=not restoring or (marker is not None and marker == status.archive_key),
         archive=archive,
         strays=Presence.PRESENT if stray or stray_volumes(workspace, things) else Presence.ABSENT,
+        reasons=doubts,
     )
 
 

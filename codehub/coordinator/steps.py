@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
+from codehub.coordinator.marker import meet_store
 from codehub.coordinator.seen import Things, index, is_stray, stray_volumes
 from codehub.errors import ActionFailed, CodeHubError
 from codehub.model.archive import ArchiveKey, ArchiveSubject
@@ -105,6 +106,8 @@ async def archive(tools: Tools, job: Job) -> None:
         meta = await tools.shelf.committed(job.workspace.id, job.op_id)
         meta = meta or await _archive_home(tools, job)
         await _require_untouched(tools, job, meta)
+        # The home goes for it: an archive in another hub's store, or a lost one's, is none.
+        await meet_store(tools.lead, tools.shelf.store)
         async with tools.lead.pool.connection() as conn:
             if not await save_archive(conn, tools.lead.fence, job.workspace, meta):
                 return  # the operation is another one by now: nothing of this may go on
@@ -114,6 +117,7 @@ async def archive(tools: Tools, job: Job) -> None:
 async def archive_nothing(tools: Tools, job: Job) -> None:
     meta = await tools.shelf.committed(job.workspace.id, job.op_id)
     if meta is None:
+        await meet_store(tools.lead, tools.shelf.store)
         key, subject = _key(tools, job), _subject(job, 0)
         meta = await tools.mover.archive_nothing(key, subject)
     async with tools.lead.pool.connection() as conn:
@@ -215,6 +219,8 @@ async def _request(tools: Tools, job: Job) -> StartRequest:
 
 
 async def _archive_home(tools: Tools, job: Job) -> ArchiveMeta:
+    """The store may have been away when this term began: it is met before it holds anything."""
+    await meet_store(tools.lead, tools.shelf.store)
     path = await _path(tools, job)
     async with _Reports(tools, job) as report:
         return await tools.mover.archive(

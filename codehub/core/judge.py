@@ -8,6 +8,7 @@ rules it out, so the phase stays what it was.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from codehub.model.conditions import (
@@ -16,12 +17,14 @@ from codehub.model.conditions import (
     ConditionStatus,
     ContainerFact,
     Facts,
+    KnownConditions,
     Presence,
 )
 from codehub.model.decision import Broken, Judgement
 from codehub.model.states import DesiredState, ErrorReason, Operation, Phase
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from codehub.model.workspace import Workspace
@@ -39,15 +42,12 @@ def judge(workspace: Workspace, facts: Facts, now: datetime) -> Judgement:
     """Conditions, phase and the first broken invariant; times move only with what they date."""
     status = workspace.status
     broken = check_invariants(workspace, facts)
-    phase = calculate_phase(workspace, facts)
+    phase = _derive(workspace, facts, broken) or _stays(workspace)
     moved = phase is not status.phase or status.phase_changed_at is None
     return Judgement(
         phase=phase,
         phase_changed_at=now if moved else status.phase_changed_at,
-        conditions={
-            name: _dated(workspace, name, condition, now)
-            for name, condition in _conditions(workspace, facts, broken).items()
-        },
+        conditions=_all_dated(status.conditions, _conditions(workspace, facts, broken), now),
         broken=broken,
     )
 
@@ -59,12 +59,16 @@ def calculate_phase(workspace: Workspace, facts: Facts) -> Phase:
 
 def derive_phase(workspace: Workspace, facts: Facts) -> Phase | None:
     """The phase that follows from the facts, first match wins; None where they do not say."""
+    return _derive(workspace, facts, check_invariants(workspace, facts))
+
+
+def _derive(workspace: Workspace, facts: Facts, broken: Broken | None) -> Phase | None:
     status = workspace.status
     if status.deleted_at is not None:
         return Phase.DELETED
     if status.operation is Operation.DELETING:
         return Phase.DELETING
-    if status.error_reason in TERMINAL or check_invariants(workspace, facts) is not None:
+    if status.error_reason in TERMINAL or broken is not None:
         return Phase.DELETING if stepping_down(workspace) else Phase.ERROR
     return _phase_of_resources(workspace, facts)
 
@@ -165,17 +169,18 @@ def _conditions(
 ) -> dict[ConditionName, Condition]:
     why = "; ".join(facts.reasons)
     home, archive = volume_ready(workspace, facts), archive_ready(workspace, facts)
+    ready = container_ready(workspace, facts)
     return {
         ConditionName.VOLUME_READY: _condition(home, _volume_reason(workspace, facts), why),
         ConditionName.ARCHIVE_READY: _condition(archive, _archive_reason(workspace, facts), why),
-        ConditionName.CONTAINER_READY: _condition(
-            container_ready(workspace, facts), _container_reason(facts), why
-        ),
+        ConditionName.CONTAINER_READY: _condition(ready, _container_reason(facts, ready), why),
         ConditionName.HEALTHY: _healthy(broken, home, archive, facts, why),
     }
 
 
+@lru_cache(maxsize=256)
 def _condition(holds: bool | None, reason: str, why: str) -> Condition:
+    """Few differ among thousands of workspaces, so few are made."""
     if holds is None:
         return Condition(ConditionStatus.UNKNOWN, "Unreachable", why)
     return Condition(ConditionStatus.TRUE if holds else ConditionStatus.FALSE, reason)
@@ -195,9 +200,10 @@ def _archive_reason(workspace: Workspace, facts: Facts) -> str:
     return "ArchiveCommitted" if facts.archive is Presence.PRESENT else "ArchiveMissing"
 
 
-def _container_reason(facts: Facts) -> str:
+def _container_reason(facts: Facts, ready: bool | None) -> str:
+    """The same after its start as in it, or every start would be written once more."""
     if facts.container is ContainerFact.RUNNING:
-        return "PortAnswered" if facts.port_answered else "ContainerRunning"
+        return "ContainerRunning" if ready else "PortSilent"
     return "ContainerExited" if facts.container is ContainerFact.EXITED else "NoContainer"
 
 
@@ -208,14 +214,22 @@ def _healthy(
         return Condition(ConditionStatus.FALSE, broken.reason, broken.message)
     blind = facts.container is ContainerFact.UNKNOWN or home is None
     if blind or (not home and archive is None):
-        return Condition(ConditionStatus.UNKNOWN, "Unreachable", why)
-    return Condition(ConditionStatus.TRUE, "InvariantsHold")
+        return _condition(None, "", why)
+    return _condition(True, "InvariantsHold", why)
 
 
-def _dated(
-    workspace: Workspace, name: ConditionName, condition: Condition, now: datetime
-) -> Condition:
-    old = workspace.status.conditions.get(name)
+def _all_dated(
+    old: Mapping[ConditionName, Condition],
+    judged: Mapping[ConditionName, Condition],
+    now: datetime,
+) -> Mapping[ConditionName, Condition]:
+    """With the times at which they changed; the very same ones when nothing did."""
+    if isinstance(old, KnownConditions) and old.hold(judged):
+        return old
+    return {name: _dated(old.get(name), condition, now) for name, condition in judged.items()}
+
+
+def _dated(old: Condition | None, condition: Condition, now: datetime) -> Condition:
     if old is None or old.status != condition.status or old.last_transition_time is None:
         return replace(condition, last_transition_time=now)
     if (old.reason, old.message) == (condition.reason, condition.message):

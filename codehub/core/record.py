@@ -65,7 +65,7 @@ def _unchanged(workspace: Workspace, judgement: Judgement) -> bool:
     return (
         judgement.phase is status.phase
         and judgement.phase_changed_at == status.phase_changed_at
-        and judgement.conditions == status.conditions
+        and (judgement.conditions is status.conditions or judgement.conditions == status.conditions)
         and status.observed_generation == workspace.generation
     )
 

@@ -39,7 +39,7 @@ def next_operation(phase: Phase, target: DesiredState, *, container: bool) -> Op
 
     `container` says that there is one, running or exited: it goes before anything else is lowered.
     """
-    ordered = phase.value in LEVELS and phase is not Phase.DELETED
+    ordered = phase in LEVELS and phase is not Phase.DELETED
     if container and ordered and target is not DesiredState.RUNNING:
         return Operation.STOPPING
     return _NEXT.get((phase, target), Operation.NONE)

@@ -22,7 +22,7 @@ from codehub.model.states import ErrorReason
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
     from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
@@ -91,17 +91,42 @@ async def _follow(job: Process, report: Callable[[Mapping[str, object]], None]) 
     complaints = asyncio.create_task(_tail(job.stderr))
     last: dict[str, Any] = {}
     try:
-        async for line in job.stdout:
-            last = _parse(line)
-            if last.get("event") == "progress":
-                report({name: value for name, value in last.items() if name != "event"})
+        async for last in _events(job.stdout):
+            if last["event"] == "progress":
+                report(_fields(last))
         code = await job.wait()
         said = await complaints
     finally:
         complaints.cancel()
     if code == 0 and last.get("event") == "done":
-        return read_fields({name: value for name, value in last.items() if name != "event"})
+        return _account(last)
     raise _failure(code, last, said)
+
+
+async def _events(stream: asyncio.StreamReader) -> AsyncIterator[dict[str, Any]]:
+    """What the job tells; lines that are no events, of a library perhaps, are passed over."""
+    while True:
+        try:
+            line = await stream.readline()
+        except ValueError:
+            raise ActionFailed("the storage job said something that cannot be read") from None
+        if not line:
+            return
+        told = _parse(line)
+        if "event" in told:
+            yield told
+
+
+def _account(told: Mapping[str, Any]) -> ArchiveMeta:
+    """The archive that was made or restored; that the account is wrong says nothing of it."""
+    try:
+        return read_fields(_fields(told))
+    except ArchiveCorrupted:
+        raise ActionFailed("the storage job gave no account of the archive") from None
+
+
+def _fields(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if name != "event"}
 
 
 def _failure(code: int, last: Mapping[str, Any], said: str) -> CodeHubError:

@@ -6,6 +6,8 @@ what it holds, and no destructive step may rest on it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -35,6 +37,16 @@ class Condition:
     reason: str = ""
     message: str = ""
     last_transition_time: datetime | None = None
+
+
+class KnownConditions(Mapping[ConditionName, Condition]):
+    """Conditions that can tell, cheaper than by being looked at, whether they still hold."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def hold(self, judged: Mapping[ConditionName, Condition]) -> bool:
+        """Whether they are these and no others, date aside, and each has a date."""
 
 
 class ContainerFact(StrEnum):

@@ -95,4 +95,4 @@ def level(state: Phase | DesiredState) -> int | None:
 
 def lower(one: DesiredState, other: DesiredState) -> DesiredState:
     """The lower of two desired states."""
-    return one if LEVELS[one.value] <= LEVELS[other.value] else other
+    return one if LEVELS[one] <= LEVELS[other] else other

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from typing import TYPE_CHECKING, Final
 
 from codehub.errors import ActionFailed
@@ -33,17 +35,35 @@ def _read(directory: Path, name: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise ActionFailed(f'"{name}" cannot be the name of a secret')
     try:
-        with (directory / name).open("rb") as file:
-            content = file.read(LARGEST + 1)
+        content = _content(directory / name)
     except FileNotFoundError:
         raise ActionFailed(
             f'there is no secret "{name}"', hint=f"put it into a file of that name in {directory}"
         ) from None
     except OSError as error:
         raise ActionFailed(f'the secret "{name}" cannot be read: {error.strerror}') from None
+    if content is None:
+        raise ActionFailed(f'the secret "{name}" is not a file')
     if len(content) > LARGEST or b"\0" in content:
         raise ActionFailed(f'the secret "{name}" is too large or not a text')
     try:
         return content.decode().removesuffix("\n")
     except UnicodeDecodeError:
         raise ActionFailed(f'the secret "{name}" is not a text in UTF-8') from None
+
+
+def _content(path: Path) -> bytes | None:
+    """What is in it, a byte beyond the limit at most; None for what is no file.
+
+    Opened without waiting: a pipe there would hold up the start for ever.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        content = b""
+        while len(content) <= LARGEST and (piece := os.read(descriptor, LARGEST + 1)):
+            content += piece
+        return content
+    finally:
+        os.close(descriptor)

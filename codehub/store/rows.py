@@ -15,7 +15,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from codehub.model.conditions import Condition, ConditionName, ConditionStatus
+from codehub.model.conditions import (
+    Condition,
+    ConditionName,
+    ConditionStatus,
+    KnownConditions,
+)
 from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
 from codehub.model.workspace import (
     Activity,
@@ -90,6 +95,8 @@ _PREFIXES: Final = {each.value: each for each in PathPrefix}
 _STARTS: Final = {each.value: each for each in StartOn}
 _UPDATES: Final = {each.value: each for each in UpdatePolicy}
 _POLICIES: Final = {each.value: each for each in ActivityPolicy}
+_CONDITIONS: Final = {each.value: each for each in ConditionName}
+_VERDICTS: Final = {each.value: each for each in ConditionStatus}
 
 
 def workspace_of(row: Row) -> Workspace:
@@ -186,19 +193,31 @@ def _status(row: Row) -> Status:
     )
 
 
-class StoredConditions(Mapping[ConditionName, Condition]):
+class StoredConditions(KnownConditions):
     """Conditions as they came from the database, decoded at the first look."""
 
-    __slots__ = ("_decoded", "_text")
+    __slots__ = ("_decoded", "_stored", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._stored: dict[str, dict[str, str | None]] | None = None
         self._decoded: dict[ConditionName, Condition] | None = None
+
+    def hold(self, judged: Mapping[ConditionName, Condition]) -> bool:
+        stored = self._parsed()
+        return len(stored) == len(judged) and all(
+            _says(stored.get(name), condition) for name, condition in judged.items()
+        )
+
+    def _parsed(self) -> dict[str, dict[str, str | None]]:
+        if self._stored is None:
+            self._stored = json.loads(self._text)
+        return self._stored
 
     def _all(self) -> dict[ConditionName, Condition]:
         if self._decoded is None:
-            stored = json.loads(self._text)
-            self._decoded = {ConditionName(name): _condition(stored[name]) for name in stored}
+            stored = self._parsed()
+            self._decoded = {_CONDITIONS[name]: _condition(stored[name]) for name in stored}
         return self._decoded
 
     def __getitem__(self, name: ConditionName) -> Condition:
@@ -214,10 +233,20 @@ class StoredConditions(Mapping[ConditionName, Condition]):
         return repr(self._all())
 
 
+def _says(stored: Mapping[str, str | None] | None, condition: Condition) -> bool:
+    return (
+        stored is not None
+        and stored["status"] == condition.status
+        and (stored.get("reason") or "") == condition.reason
+        and (stored.get("message") or "") == condition.message
+        and stored.get("last_transition_time") is not None
+    )
+
+
 def _condition(stored: Mapping[str, str | None]) -> Condition:
     since = stored.get("last_transition_time")
     return Condition(
-        ConditionStatus(stored["status"] or ""),
+        _VERDICTS[stored["status"] or ""],
         stored.get("reason") or "",
         stored.get("message") or "",
         None if since is None else datetime.fromisoformat(since),

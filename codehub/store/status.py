@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from codehub.model.workspace import Status, Workspace
     from codehub.store.fence import Fence
 
-_ASSIGNED: Final = ", ".join(f"{name} = s.{name}" for name in OBSERVED)
+# A purge is the collector's to set, and there is no way back from it.
+_ASSIGNED: Final = ", ".join(f"{name} = s.{name}" for name in OBSERVED if name != "purged_at")
 
-# What acts and the intent service may have changed since the row was read.
+# What acts, the collector and the intent service may have changed since the row was read.
 _AS_READ: Final = """
 w.operation = %(operation)s AND w.op_id IS NOT DISTINCT FROM %(op_id)s
 AND w.op_progress = %(op_progress)s AND w.home_ctx = %(home_ctx)s
@@ -41,6 +42,7 @@ AND w.archive_key IS NOT DISTINCT FROM %(archive_key)s
 AND w.home_store_key IS NOT DISTINCT FROM %(home_store_key)s
 AND w.retry_at IS NOT DISTINCT FROM %(retry_at)s
 AND w.deleted_at IS NOT DISTINCT FROM %(deleted_at)s
+AND w.purged_at IS NOT DISTINCT FROM %(purged_at)s
 """
 
 # A claim rests on what people ask for as well, and a stop for idleness on idleness.
@@ -228,6 +230,7 @@ def _values(write: Write, idleness: Idleness) -> dict[str, Any]:
         "home_store_key": seen.status.home_store_key,
         "retry_at": seen.status.retry_at,
         "deleted_at": seen.status.deleted_at,
+        "purged_at": seen.status.purged_at,
         "claims": write.claims,
         "desired_state": intent.desired.value,
         "generation": seen.generation,

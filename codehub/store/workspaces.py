@@ -100,19 +100,23 @@ async def read_workspaces(conn: AsyncConnection[DictRow]) -> tuple[Workspace, ..
     async with conn.cursor(row_factory=_workspace_row) as cursor:
         cursor.adapters.register_loader("jsonb", TextLoader)
         await cursor.execute(READ_ALL)
-        with _collector_paused():
+        with collector_paused():
             return tuple(await cursor.fetchall())
 
 
 async def stream_workspaces(
-    conn: AsyncConnection[DictRow], ids: Sequence[UUID], *, size: int = 2000
+    conn: AsyncConnection[DictRow], ids: Sequence[UUID] | None = None, *, size: int = 2000
 ) -> AsyncIterator[list[Workspace]]:
-    """Those with these ids in the order of ids, in lists of some size: one query, little memory."""
+    """Those with these ids, or all, in the order of ids, in lists of some size.
+
+    It is one query, whose answer is never held as a whole.
+    """
+    query, values = (READ_ALL, None) if ids is None else (READ_SOME, {"ids": list(ids)})
     async with conn.cursor(row_factory=_workspace_row) as cursor:
         cursor.adapters.register_loader("jsonb", TextLoader)
         gathered: list[Workspace] = []
         at_once = size if capabilities.has_stream_chunked() else 1
-        async for workspace in cursor.stream(READ_SOME, {"ids": list(ids)}, size=at_once):
+        async for workspace in cursor.stream(query, values, size=at_once):
             gathered.append(workspace)
             if len(gathered) >= size:
                 yield gathered
@@ -135,8 +139,11 @@ def _workspace_row(cursor: AsyncCursor[Any]) -> Callable[[Sequence[Any]], Worksp
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Many new objects make the garbage collector walk them over and over; none of them is any."""
+def collector_paused() -> Iterator[None]:
+    """Many new objects make the garbage collector walk them over and over; none of them is any.
+
+    For a while only, and for what makes no reference cycles: those are found after it.
+    """
     if not gc.isenabled():
         yield
         return

@@ -16,7 +16,7 @@ from codehub.errors import ActionFailed, Unreachable, VolumeInUse
 from codehub.model.runtime import ContainerSeen, Listing, Stats, Upstream, VolumeRef, VolumeSeen
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from datetime import timedelta
     from pathlib import Path
     from uuid import UUID
@@ -34,7 +34,7 @@ class FastRuntime:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.containers: dict[UUID, ContainerSeen] = {}
-        self.mounted_ever: set[tuple[UUID, str]] = set()
+        self.mounts: list[str] = []
         self.starts: list[UUID] = []
         self.failing: dict[UUID, str] = {}
         self.away = False
@@ -50,27 +50,50 @@ class FastRuntime:
         self.path(ref).mkdir(parents=True, exist_ok=True)
 
     async def start(self, request: StartRequest, confirm: Callable[[], Awaitable[None]]) -> None:
+        """In the steps of the real one: reserve, confirm, launch if it is still ours to launch."""
         self._require_answer()
         there = self.containers.get(request.workspace_id)
         if there is not None and there.running and there.op_id == request.op_id:
             return
         if there is not None and there.running:
             raise ActionFailed(f"{request.name} already runs from an earlier start")
-        if not self.path(request.volume).is_dir():
-            raise ActionFailed(f"the volume {request.volume.name} is not there")
-        await confirm()
-        self.starts.append(request.workspace_id)
-        self.mounted_ever.add((request.workspace_id, request.volume.name))
-        self.containers[request.workspace_id] = ContainerSeen(
+        reserved = self._reserve(request)
+        try:
+            await confirm()
+            self._launch(request, reserved)
+        except Exception:
+            if self.containers.get(request.workspace_id) is reserved:
+                del self.containers[request.workspace_id]
+            raise
+        if request.workspace_id in self.failing:
+            raise ActionFailed(self.failing[request.workspace_id])
+
+    def _reserve(self, request: StartRequest) -> ContainerSeen:
+        self._require_volume(request.volume)
+        reserved = ContainerSeen(
             request.workspace_id,
-            running=request.workspace_id not in self.failing,
+            running=False,
             op_id=request.op_id,
             template_digest=request.template_digest,
             volume=request.volume.name,
             started_at=datetime.now(UTC),
         )
-        if request.workspace_id in self.failing:
-            raise ActionFailed(self.failing[request.workspace_id])
+        self.containers[request.workspace_id] = reserved
+        return reserved
+
+    def _launch(self, request: StartRequest, reserved: ContainerSeen) -> None:
+        self._require_answer()
+        if self.containers.get(request.workspace_id) is not reserved:
+            raise ActionFailed(f"{request.name} was stopped or started by another meanwhile")
+        self._require_volume(request.volume)
+        self.starts.append(request.workspace_id)
+        self.mounts.append(request.volume.name)
+        running = request.workspace_id not in self.failing
+        self.containers[request.workspace_id] = replace(reserved, running=running)
+
+    def _require_volume(self, ref: VolumeRef) -> None:
+        if not self.path(ref).is_dir():
+            raise ActionFailed(f"the volume {ref.name} is not there")
 
     async def stop(self, workspace_id: UUID, grace: timedelta) -> None:
         self._require_answer()
@@ -112,12 +135,10 @@ class FastRuntime:
         """The container ends by itself."""
         self.containers[workspace_id] = replace(self.containers[workspace_id], running=False)
 
-    def _volumes(self) -> list[VolumeSeen]:
-        found = []
+    def _volumes(self) -> Iterator[VolumeSeen]:
         for path in sorted(self.root.iterdir()):
             ref = parse_volume(path.name)
-            found.append(VolumeSeen(ref.workspace_id, ref.name, ref.generation))
-        return found
+            yield VolumeSeen(ref.workspace_id, ref.name, ref.generation)
 
     def _require_answer(self) -> None:
         if self.away:

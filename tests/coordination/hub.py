@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from codehub.coordinator.controller import WorkspaceController, World
 from codehub.coordinator.hints import Hints
 from codehub.coordinator.lead import Lead
 from codehub.coordinator.marker import meet_store
-from codehub.coordinator.pace import Failures
+from codehub.coordinator.pace import Failures, attempt
 from codehub.coordinator.rhythm import Rhythm
 from codehub.coordinator.shelf import Shelf
 from codehub.coordinator.steps import Tools
@@ -34,6 +34,7 @@ from tests.make import declaration, spec_set
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from uuid import UUID
 
@@ -54,10 +55,14 @@ class Term:
     """One leader's time: the controller, and what tests look at."""
 
     lead: Lead
+    world: World
+    store: ObjectStore
     controller: WorkspaceController
     acts: Acts
     hints: Hints
     failures: Failures
+    conn: AsyncConnection[DictRow]
+    """The test's own connection, beside those of the leader."""
 
     async def settle(self, passes: int = 60) -> None:
         """Pass after pass, acts carried to their ends in between, until nothing moves any more."""
@@ -71,10 +76,17 @@ class Term:
             before = after
         raise AssertionError("it does not settle")
 
+    async def pass_once(self) -> None:
+        """A pass as the controller makes it by itself: one that fails is counted, and that is all.
+
+        Ends by FenceLost when another one leads.
+        """
+        await attempt("controller", self.controller.tick, self.failures)
+        await self.acts.quiet()
+
     async def _versions(self) -> object:
-        async with self.lead.pool.connection() as conn:
-            query = "SELECT array_agg(xmin::text ORDER BY id) AS versions FROM workspaces"
-            row = await (await conn.execute(query)).fetchone()
+        query = "SELECT array_agg(xmin::text ORDER BY id) AS versions FROM workspaces"
+        row = await (await self.conn.execute(query)).fetchone()
         assert row is not None
         return row["versions"]
 
@@ -91,19 +103,21 @@ class HubWorld:
     rules: Rules = QUICK
     limits: LimitDefaults = LimitDefaults(100, 1000)
     options: dict[str, Any] = field(default_factory=dict)
+    pool: Pool | None = None
+    """Connections that outlive the leaders; without it each leader opens its own."""
 
     @asynccontextmanager
     async def term(self, **options: Any) -> AsyncIterator[Term]:
         """A new leader: the epochs of all before it are void."""
-        async with Pool(self.url, **self.options.get("pool", {})) as pool:
+        async with self._pool() as pool:
             fence = await take_epoch(self.conn, "coordinator", "test")
             lead = Lead(await ensure_hub_id(self.conn), fence, pool)
-            await meet_store(lead, self.store)
             hints, failures = Hints(), Failures()
+            await attempt("archive store", lambda: meet_store(lead, self.store), failures)
             shelf = Shelf(self.store, lead.hub_id)
             runtimes = {Runtime.PROCESS: self.runtime}
             acts = Acts(
-                Tools(lead, runtimes, self.mover, shelf, timedelta(0)),
+                Tools(lead, runtimes, self.mover, shelf, timedelta(0), options.get("secrets")),
                 hints,
                 actions=options.get("actions", 8),
                 data_moves=options.get("data_moves", 2),
@@ -111,18 +125,23 @@ class HubWorld:
             archives = Archives(
                 shelf,
                 interval=options.get("listing", 0.0),
-                clock=asyncio.get_running_loop().time,
+                clock=options.get("clock") or asyncio.get_running_loop().time,
                 on_listed=lambda: None,
             )
             world = World(runtimes, archives, self.rules, self.limits, Idleness(600, 30.0, 10.0))
             rhythm = options.get("rhythm") or Rhythm(0.05, 0.02, 1.0)
             controller = WorkspaceController(lead, world, acts, hints, rhythm, failures)
             try:
-                yield Term(lead, controller, acts, hints, failures)
+                yield Term(lead, world, self.store, controller, acts, hints, failures, self.conn)
             finally:
                 await acts.close()
                 await archives.close()
                 shelf.close()
+
+    def _pool(self) -> AbstractAsyncContextManager[Pool]:
+        return (
+            nullcontext(self.pool) if self.pool else Pool(self.url, **self.options.get("pool", {}))
+        )
 
     async def declare(self, *declarations: Declaration) -> None:
         """Load these specs; what is not among them is pruned."""

@@ -43,15 +43,19 @@ class Root:
             self._write_marker()
 
     def require(self) -> None:
-        """Raise `Unreachable` unless the store is really there."""
-        with translated("looking for its marker"):
-            try:
-                (self.path / MARKER).lstat()
-            except (FileNotFoundError, NotADirectoryError):
-                raise Unreachable(
-                    f"{self.path} is no archive store: its marker {MARKER} is missing",
-                    hint="mount it, or correct the address of the store",
-                ) from None
+        """Raise `Unreachable` unless the store is really there: who cannot look knows nothing."""
+        try:
+            (self.path / MARKER).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise Unreachable(
+                f"{self.path} is no archive store: its marker {MARKER} is missing",
+                hint="mount it, or correct the address of the store",
+            ) from None
+        except OSError as error:
+            raise Unreachable(
+                f"the archive store {self.path} cannot be looked at: {error.strerror}",
+                hint="give the hub's user access to it",
+            ) from error
 
     def locate(self, key: str) -> Path:
         return self.path / require_key(key)

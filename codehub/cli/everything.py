@@ -123,7 +123,7 @@ def _note(leading: asyncio.Event, leads: bool) -> None:
 @asynccontextmanager
 async def _front(choice: HubChoice, parts: Parts, port: int) -> AsyncIterator[int]:
     settings = parts.settings
-    async with Pool(parts.database_url, size=4) as pool:
+    async with Pool(parts.database_url, size=4, checked=True) as pool:
         front = Front(
             routes=Routes(pool, _Upstreams(parts, pool).find),
             pages=choice.data / PAGES,

@@ -26,7 +26,9 @@ CLOSING: Final = 3.0
 class Pool:
     """Connections in autocommit with rows as dicts, like those of `connect`.
 
-    Use it as a context manager; `connection_class` is for tests that inject faults.
+    Use it as a context manager. `checked` asks each connection for a sign of life before it is
+    given out, for those that outlive a restart of the server. `connection_class` is for tests that
+    inject faults.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class Pool:
         url: str,
         *,
         size: int = 6,
+        checked: bool = False,
         connection_class: type[AsyncConnection[DictRow]] = AsyncConnection[DictRow],
     ) -> None:
         self._pool = AsyncConnectionPool(
@@ -44,6 +47,7 @@ class Pool:
             max_size=size,
             timeout=PATIENCE,
             open=False,
+            check=AsyncConnectionPool.check_connection if checked else None,
             name="codehub",
         )
 

@@ -131,3 +131,15 @@ async def test_a_closed_pool_has_no_connections_and_gives_none(database_url: str
         await until_true(watcher, f"SELECT count(*) = 0 {OTHERS}")
         with pytest.raises(Unreachable):
             await add_user(pool, "bob")
+
+
+async def test_a_checked_pool_gives_out_no_connection_that_died_meanwhile(
+    database_url: str,
+) -> None:
+    async with Pool(database_url, size=2, checked=True) as pool:
+        async with pool.connection() as conn:
+            pid = await one_value(conn, "SELECT pg_backend_pid()")
+        async with await connect(database_url) as other:
+            await other.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
+        async with pool.connection() as conn:
+            assert await one_value(conn, "SELECT 1") == 1

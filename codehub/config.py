@@ -7,7 +7,7 @@ current directory holds the same names in small letters. The environment wins.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
@@ -23,6 +23,7 @@ from codehub.errors import UsageError
 from codehub.model.workspace import Runtime
 
 CONFIG_FILE: Final = "codehub.toml"
+MIB: Final = 1024 * 1024
 
 
 class Settings(BaseSettings):
@@ -52,8 +53,43 @@ class Settings(BaseSettings):
     )
     archive_store_url: SecretStr | None = Field(
         None,
-        description="Where archives are kept, as `file:///path`. Where it is not set: a directory "
-        "of the data directory.",
+        description="Where archives are kept, as `file:///path` or `s3://bucket/prefix`. Where it "
+        "is not set: a directory of the data directory.",
+    )
+    s3_endpoint_url: str | None = Field(
+        None,
+        description="The S3 server of an `s3://` store, where it is not Amazon's. Credentials come "
+        "from where AWS tools have them: `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, "
+        "`AWS_PROFILE`, or the machine's role.",
+    )
+    s3_region: str | None = Field(
+        None, description="The bucket's region. Where it is not set: `AWS_REGION`, or `us-east-1`."
+    )
+    s3_addressing: Literal["auto", "path", "virtual"] = Field(
+        "auto",
+        description="Where a request names the bucket: `path` (`host/bucket/key`) or `virtual` "
+        "(`bucket.host/key`).",
+    )
+    s3_ca_bundle: Path | None = Field(
+        None, description="A file with the certificates of authorities that the S3 server's needs."
+    )
+    s3_connect_timeout: float = Field(
+        10, gt=0, le=3600, description="Seconds to connect to S3, and to get a block of data sent."
+    )
+    s3_read_timeout: float = Field(
+        60, gt=0, le=3600, description="Seconds that S3 may be silent while we wait for it."
+    )
+    s3_max_attempts: int = Field(
+        4, ge=1, le=20, description="How often a request to S3 is tried, with growing pauses."
+    )
+    s3_part_size: int = Field(
+        8 * MIB,
+        ge=5 * MIB,
+        le=1024 * MIB,
+        description="Bytes in one part of an upload to S3, which takes at most 10,000 parts.",
+    )
+    s3_upload_threads: int = Field(
+        4, ge=1, le=16, description="Parts of one upload to S3 under way at once, and in memory."
     )
     secrets_dir: Path | None = Field(
         None, description="The directory with one file for each secret that `secretEnv` may name."

@@ -102,9 +102,18 @@ async def open_hub(choice: HubChoice) -> AsyncIterator[AsyncConnection[DictRow]]
 
 def archive_store_url(choice: HubChoice, settings: Settings) -> str:
     """Where the hub keeps its archives: as the settings say, else below the data directory."""
-    if settings.archive_store_url is not None:
-        return settings.archive_store_url.get_secret_value()
-    return (choice.data / ARCHIVES).resolve().as_uri()
+    if settings.archive_store_url is None:
+        return (choice.data / ARCHIVES).resolve().as_uri()
+    url = settings.archive_store_url.get_secret_value()
+    return _with_s3_settings(url, settings) if url.lower().startswith("s3:") else url
+
+
+def _with_s3_settings(url: str, settings: Settings) -> str:
+    """Storage jobs read no settings: what they must know of the bucket is in its address."""
+    from codehub.adapters.s3.address import with_defaults
+
+    named = {name: value for name, value in settings if name.startswith("s3_")}
+    return with_defaults(url, {name.removeprefix("s3_"): named[name] for name in named})
 
 
 def open_archive_store(choice: HubChoice, settings: Settings) -> ObjectStore:
@@ -112,20 +121,6 @@ def open_archive_store(choice: HubChoice, settings: Settings) -> ObjectStore:
     from codehub.adapters.stores import open_store
 
     return open_store(archive_store_url(choice, settings))
-
-
-@contextmanager
-def redis_address(choice: HubChoice, settings: Settings) -> Iterator[str]:
-    """Redis's address; an embedded server runs at least as long as this lasts."""
-    if settings.redis_url is not None:
-        yield settings.redis_url.get_secret_value()
-        return
-    if not choice.embedded:
-        raise UsageError("this hub needs a Redis, and none is named", hint="set REDIS_URL")
-    from codehub.embedded.redis import EmbeddedRedis
-
-    with EmbeddedRedis(choice.data / REDIS) as url:
-        yield url
 
 
 async def open_runtimes(

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.register_assert_rewrite("tests.contract.runtime_contract", "tests.contract.runtime_world")
+pytest.register_assert_rewrite(
+    "tests.contract.runtime_contract",
+    "tests.contract.runtime_world",
+    "tests.contract.store_contract",
+)
 
 from tests.contract.process_world import ProcessWorld  # noqa: E402
 

@@ -234,8 +234,9 @@ def test_a_prefix_that_could_lead_elsewhere_is_refused(store: ObjectStore, prefi
 
 
 def test_old_uploads_are_given_up(store: ObjectStore) -> None:
+    """So large that no store holds all of it back until the commit."""
     stuck = store.open_writer("hub/one/home")
-    stuck.write(b"half")
+    stuck.write(b"half" * (LARGE // 4))
     going_on = store.open_writer("other/one/home")
     put(store, "hub/two/home", b"whole")
     assert store.abort_unfinished("hub/", LONG_AGO) == 0

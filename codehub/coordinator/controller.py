@@ -151,7 +151,7 @@ class WorkspaceController:
                 async for rows, versions in self._read(conn, look, ids, seen)
                 for case in await self._consider_all(rows, versions, seen, now, ended)
             ]
-        return cases, now
+        return sorted(cases, key=lambda case: case.seen.id), now
 
     async def _read(
         self, conn: AsyncConnection[DictRow], look: Look, ids: Iterable[UUID], seen: Seen

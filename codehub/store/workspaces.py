@@ -35,16 +35,18 @@ WHERE w.purged_at IS NULL
 ORDER BY w.id
 """
 
-READ_SOME: Final = f"""
+# In no order: the first rows are read while the server is still looking for the others.
+STREAM_ALL: Final = f"""
 SELECT {COLUMNS}, u.name AS owner
 FROM workspaces w JOIN users u ON u.id = w.owner_user_id
-WHERE w.purged_at IS NULL AND w.id = ANY(%(ids)s)
-ORDER BY w.id
+WHERE w.purged_at IS NULL
 """
+
+STREAM_SOME: Final = f"{STREAM_ALL} AND w.id = ANY(%(ids)s)"
 
 # Every write moves a row and is a transaction's: the two together never come twice.
 READ_VERSIONS: Final = """
-SELECT id, xmin::text || ctid::text FROM workspaces WHERE purged_at IS NULL ORDER BY id
+SELECT id, xmin::text || ctid::text FROM workspaces WHERE purged_at IS NULL
 """
 
 # Beside the workspace, what a rule or a message about it needs: the server's clock, and the commit
@@ -107,11 +109,11 @@ async def read_workspaces(conn: AsyncConnection[DictRow]) -> tuple[Workspace, ..
 async def stream_workspaces(
     conn: AsyncConnection[DictRow], ids: Sequence[UUID] | None = None, *, size: int = 2000
 ) -> AsyncIterator[list[Workspace]]:
-    """Those with these ids, or all, in the order of ids, in lists of some size.
+    """Those with these ids, or all, in no order, in lists of some size.
 
     It is one query, whose answer is never held as a whole.
     """
-    query, values = (READ_ALL, None) if ids is None else (READ_SOME, {"ids": list(ids)})
+    query, values = (STREAM_ALL, None) if ids is None else (STREAM_SOME, {"ids": list(ids)})
     async with conn.cursor(row_factory=_workspace_row) as cursor:
         cursor.adapters.register_loader("jsonb", TextLoader)
         gathered: list[Workspace] = []

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codehub.coordinator.case import Case
-    from codehub.coordinator.controller import World
     from codehub.coordinator.lead import Lead
+    from codehub.coordinator.lookout import World
     from codehub.model.workspace import Workspace
 
 WHY = "the hub shuts down"

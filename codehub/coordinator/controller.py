@@ -1,43 +1,37 @@
 """The controller: observe → judge → decide → persist → act, for all workspaces at once.
 
-Listings are taken before rows are read, so facts are never newer than what they are compared
-with. Each workspace is dealt with on its own: one that is poisoned delays no other. Everything is
-decided by pure functions; what is stored rests on the row as it was read, or nothing is stored.
+`lookout.py` looks, and this sees to what it found. Each workspace is dealt with on its own: one
+that is poisoned delays no other. Everything is decided by pure functions; what is stored rests on
+the row as it was read, or nothing is stored.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
 from codehub.coordinator.case import (
-    archive_fact,
-    consider,
     is_leftover,
     needs_tidying,
     without_room,
 )
 from codehub.coordinator.hand_out import hand_out
-from codehub.coordinator.observe import observe
+from codehub.coordinator.lookout import NAME, Lookout
 from codehub.coordinator.pace import attempt
-from codehub.coordinator.rested import Rested
 from codehub.coordinator.rhythm import Look
 from codehub.coordinator.steps import Job
 from codehub.core.audit import audit
-from codehub.model.decision import Claim, Continue, Nothing, Retry, Wait
+from codehub.model.decision import Claim, Continue, Retry
 from codehub.model.states import Operation
-from codehub.store.clock import read_now
 from codehub.store.places import read_places
-from codehub.store.status import Write, read_active, save
-from codehub.store.workspaces import collector_paused, read_versions, stream_workspaces
+from codehub.store.status import Write, save
 
 if TYPE_CHECKING:
     from collections.abc import (
-        AsyncIterator,
         Awaitable,
         Callable,
         Iterable,
@@ -45,49 +39,27 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from psycopg import AsyncConnection
-    from psycopg.rows import DictRow
-
     from codehub.coordinator.acts import Acts
-    from codehub.coordinator.archives import Archives
     from codehub.coordinator.case import Case
     from codehub.coordinator.hints import Hints
     from codehub.coordinator.lead import Lead
+    from codehub.coordinator.lookout import World
     from codehub.coordinator.pace import Failures
     from codehub.coordinator.rhythm import Rhythm
-    from codehub.coordinator.seen import Seen
-    from codehub.model.conditions import Presence
-    from codehub.model.decision import Rules
-    from codehub.model.workspace import Runtime as RuntimeName
     from codehub.model.workspace import Workspace
-    from codehub.ports import Runtime
-    from codehub.service.limits import LimitDefaults
     from codehub.store.places import Place
-    from codehub.store.status import Idleness
 
 QUEUE_AT_ONCE: Final = 50
 """How many of those that wait for a free hand are looked at in a quick pass."""
 HANDING: Final = 0.25
 """Seconds after a look, at least, in which free hands are given to those that wait for one."""
-NO_ID: Final = UUID(int=0)
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What the controller looks at, and the rules it keeps to."""
-
-    runtimes: Mapping[RuntimeName, Runtime]
-    archives: Archives
-    rules: Rules
-    limits: LimitDefaults
-    idleness: Idleness
 
 
 class WorkspaceController:
     """One term's controller."""
 
-    name = "controller"
+    name = NAME
 
     def __init__(
         self, lead: Lead, world: World, acts: Acts, hints: Hints, rhythm: Rhythm, failures: Failures
@@ -99,8 +71,7 @@ class WorkspaceController:
         self._rhythm = rhythm
         self._failures = failures
         self._queue: dict[UUID, None] = {}
-        self._rested = Rested()
-        self._first = True
+        self._lookout = Lookout(lead, world, acts, failures)
         self._paused = False
         self._looked_at = 0.0
 
@@ -133,105 +104,12 @@ class WorkspaceController:
         """One pass: look at the world, then at the rows, then see to each."""
         clock = asyncio.get_running_loop().time
         began = clock()
-        with collector_paused():
-            cases, now = await self._look(look, ids)
+        wanted = {*ids, *list(self._queue)[:QUEUE_AT_ONCE]}
+        cases, now = await self._lookout.look(look, wanted)
         self._looked_at = clock()
         if not self._paused:
             await self._see_to(cases, now, patience=max(self._looked_at - began, HANDING))
-        self._first = False
-
-    async def _look(self, look: Look, ids: Iterable[UUID]) -> tuple[list[Case], datetime]:
-        """Those of which something follows, and the time at which they were looked at."""
-        ended = self._acts.ended
-        seen = await observe(self._world.runtimes)
-        async with self._lead.pool.connection() as conn:
-            now = await read_now(conn)
-            cases = [
-                case
-                async for rows, versions in self._read(conn, look, ids, seen)
-                for case in await self._consider_all(rows, versions, seen, now, ended)
-            ]
-        return sorted(cases, key=lambda case: case.seen.id), now
-
-    async def _read(
-        self, conn: AsyncConnection[DictRow], look: Look, ids: Iterable[UUID], seen: Seen
-    ) -> AsyncIterator[tuple[Sequence[Workspace], Mapping[UUID, str]]]:
-        """The rows to look at, some at a time, and their versions where a rest may be noted."""
-        if look is not Look.FULL:
-            wanted = {*ids, *list(self._queue)[:QUEUE_AT_ONCE]}
-            yield await read_active(conn, list(wanted), mismatched=look is Look.ACTIVE), {}
-            return
-        versions = await read_versions(conn)
-        self._rested.keep_only(versions)
-        known = self._world.archives.version
-        restless = [
-            each
-            for each, version in versions.items()
-            if not self._rested.rests(each, version, seen.things_of(each), known)
-        ]
-        every_one = len(restless) == len(versions)
-        async for rows in stream_workspaces(conn, None if every_one else restless):
-            yield rows, versions
-
-    async def _consider_all(
-        self,
-        rows: Sequence[Workspace],
-        versions: Mapping[UUID, str],
-        seen: Seen,
-        now: datetime,
-        ended: int,
-    ) -> list[Case]:
-        """Those of which something follows; the others are noted as at rest."""
-        known = self._world.archives.version
-        archives = await self._world.archives.look(rows)
-        cases = []
-        for each in rows:
-            case = self._consider(each, seen, archives, now, ended)
-            if case is None:
-                continue
-            if self._rests(case, now):
-                if each.id in versions:
-                    self._rested.note(case, versions[each.id], known)
-            else:
-                cases.append(case)
-        return cases
-
-    def _rests(self, case: Case, now: datetime) -> bool:
-        """Whether there is nothing to store, to begin, or to tidy up."""
-        if not isinstance(case.decision, Nothing | Wait) or self._acts.is_running(case.seen.id):
-            return False
-        return case.status(now, NO_ID) is case.seen.status and not case.is_untidy
-
-    def _consider(
-        self,
-        workspace: Workspace,
-        seen: Seen,
-        archives: Mapping[UUID, Presence],
-        now: datetime,
-        ended: int,
-    ) -> Case | None:
-        """None where there is nothing to do or to store, or not enough is known to say."""
-        archive = archive_fact(workspace, archives)
-        if archive is None:
-            return None
-        status = workspace.status
-        outcome = self._acts.outcome(workspace.id, status.op_id)
-        if outcome is not None and outcome.number > ended:
-            return None  # its act ended while we looked: what was seen may be from before
-        try:
-            return consider(
-                workspace,
-                seen.of(workspace),
-                archive,
-                outcome,
-                now,
-                self._world.rules,
-                unwatched=self._first,
-                doubt=self._world.archives.doubts.get(workspace.id, ""),
-            )
-        except Exception as error:
-            self._failures.note(f"{self.name} ({workspace.name})", error)
-            return None
+        self._lookout.seen_to()
 
     async def _see_to(self, cases: Sequence[Case], now: datetime, *, patience: float = 0.0) -> None:
         """First what is under way, which frees hands; then what waits to begin, in its order.
@@ -316,7 +194,7 @@ class WorkspaceController:
         leftover = is_leftover(workspace, case.things)
         if not leftover and not needs_tidying(workspace, case.things):
             return
-        self._rested.forget(workspace.id)
+        self._lookout.rested.forget(workspace.id)
         if self._acts.has_room(Operation.NONE):
             self._acts.tidy(Job(workspace, case.things, now), leftover=leftover)
 

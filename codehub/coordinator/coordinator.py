@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from codehub.coordinator.acts import Acts
 from codehub.coordinator.archives import Archives
 from codehub.coordinator.closing import put_to_sleep
-from codehub.coordinator.controller import WorkspaceController, World
+from codehub.coordinator.controller import WorkspaceController
 from codehub.coordinator.gc import GcRunner
 from codehub.coordinator.hints import Hints
 from codehub.coordinator.leader import Leader
 from codehub.coordinator.listen import EventListener
+from codehub.coordinator.lookout import World
 from codehub.coordinator.marker import meet_store
 from codehub.coordinator.pace import Failures, attempt
 from codehub.coordinator.pages import PageRenderer

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from codehub.adapters.localstore import LocalStore
 from codehub.coordinator.acts import Acts
 from codehub.coordinator.archives import Archives
-from codehub.coordinator.controller import WorkspaceController, World
+from codehub.coordinator.controller import WorkspaceController
 from codehub.coordinator.hints import Hints
 from codehub.coordinator.lead import Lead
+from codehub.coordinator.lookout import World
 from codehub.coordinator.marker import meet_store
 from codehub.coordinator.pace import Failures, attempt
 from codehub.coordinator.rhythm import Rhythm

@@ -33,7 +33,7 @@ async def test_an_undelete_that_comes_after_the_purge_changes_nothing(world: Hub
     async with world.term() as term:
         await _delete(world, term)
         await world.conn.execute("UPDATE workspaces SET desired_state = 'RUNNING'")
-        cases, now = await term.controller._look(Look.FULL, ())
+        cases, now = await term.controller._lookout.look(Look.FULL, ())
         await world.conn.execute("UPDATE workspaces SET purged_at = now()")
         await term.controller._see_to(cases, now)
     row = await (await world.conn.execute("SELECT * FROM workspaces")).fetchone()

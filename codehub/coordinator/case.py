@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from codehub.coordinator.seen import Things, facts_of, is_stray, stray_volumes
 from codehub.core.deadline import note_blindness
 from codehub.core.decide import decide
-from codehub.core.judge import calculate_phase, judge
+from codehub.core.judge import MAKES_VOLUME, calculate_phase, judge
 from codehub.core.record import record
 from codehub.core.recover import FAILED, discards_data
 from codehub.core.retry import retry
@@ -125,9 +125,26 @@ def consider(
         reason = outcome.reason or ErrorReason.ACTION_FAILED
         message = outcome.message if outcome.reason else _without_effect(workspace, things)
         decision = retry(noted, reason, message, now, rules)
+    if isinstance(decision, Claim):
+        decision = _unless_overtaken(workspace, things, decision)
     if is_leftover(workspace, things) and not isinstance(decision, Fail):
         decision = Nothing("what a failed start left behind is ended first")
     return Case(workspace, noted, things, facts, decision)
+
+
+def _unless_overtaken(workspace: Workspace, things: Things, claim: Claim) -> Claim | Fail:
+    """The next home may have the name of one that is there: this database is older than it.
+
+    It was restored from a backup then, and that home may hold what nothing else holds.
+    """
+    status = workspace.status
+    newer = [each for each in things.volumes if each.generation > status.home_generation]
+    if claim.operation not in MAKES_VOLUME or not newer:
+        return claim
+    message = f"the volume {newer[0].name} is newer than this database: move it away, then recover"
+    return Fail(
+        ErrorReason.RETRY_EXCEEDED, message, Operation.NONE, error_count=status.error_count + 1
+    )
 
 
 def without_room(case: Case) -> Case:

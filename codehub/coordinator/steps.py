@@ -20,6 +20,7 @@ from codehub.model.archive import ArchiveKey, ArchiveSubject
 from codehub.model.runtime import StartRequest, VolumeRef
 from codehub.model.states import Operation
 from codehub.service.secrets import read_secrets
+from codehub.store.session import heed
 from codehub.store.status import renew_home, save_archive, save_restored, write_progress
 
 if TYPE_CHECKING:
@@ -300,6 +301,7 @@ class _Reports:
                 # Nothing rests on it but the time limit, and the next report comes soon.
                 with suppress(CodeHubError):
                     await self._write_one(latest)
+                heed()  # the end of the job may have been lost to a connection that died with it
             await asyncio.sleep(PROGRESS_SECONDS)
 
     async def _write_one(self, progress: Mapping[str, object]) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from codehub.model.states import DesiredState
     from codehub.model.workspace import Declaration, Workspace
-    from codehub.ports import Mover, ObjectStore
+    from codehub.ports import Mover, ObjectStore, Signals
     from codehub.ports import Runtime as RuntimePort
 
 QUICK = Rules(backoff_first=timedelta(0), backoff_limit=timedelta(0))
@@ -64,6 +64,7 @@ class Term:
     failures: Failures
     conn: AsyncConnection[DictRow]
     """The test's own connection, beside those of the leader."""
+    signals: Signals | None = None
 
     async def settle(self, passes: int = 60) -> None:
         """Pass after pass, acts carried to their ends in between, until nothing moves any more."""
@@ -106,6 +107,7 @@ class HubWorld:
     options: dict[str, Any] = field(default_factory=dict)
     pool: Pool | None = None
     """Connections that outlive the leaders; without it each leader opens its own."""
+    signals: Signals | None = None
 
     @asynccontextmanager
     async def term(self, **options: Any) -> AsyncIterator[Term]:
@@ -133,7 +135,17 @@ class HubWorld:
             rhythm = options.get("rhythm") or Rhythm(0.05, 0.02, 1.0)
             controller = WorkspaceController(lead, world, acts, hints, rhythm, failures)
             try:
-                yield Term(lead, world, self.store, controller, acts, hints, failures, self.conn)
+                yield Term(
+                    lead,
+                    world,
+                    self.store,
+                    controller,
+                    acts,
+                    hints,
+                    failures,
+                    self.conn,
+                    self.signals,
+                )
             finally:
                 await acts.close()
                 await archives.close()

@@ -1,0 +1,223 @@
+"""What is under way when something strikes: one scenario for each operation, and some around."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from codehub.config import Settings
+from codehub.coordinator.closing import put_to_sleep
+from codehub.coordinator.gc import GcRunner
+from codehub.coordinator.pace import attempt
+from codehub.coordinator.ttl import TtlRunner
+from codehub.core.keys import meta_key
+from codehub.model.states import DesiredState, ErrorReason, Phase, RecoverMode
+from tests.chaos.invariants import is_tidy, told
+from tests.chaos.stage import ARCHIVES
+from tests.coordination.hub import Term
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.chaos.stage import Stage
+
+    Step = Callable[[Stage], Awaitable[None]]
+
+WORK = "what somebody typed"
+MOST_PASSES = 30
+IMPATIENT = Settings(gc_orphan_seconds=0, coordinator_ttl_interval=3600)
+DAY_LATER = """
+UPDATE activity_sync SET blind_until = blind_until - interval '1 day'
+WHERE blind_until > now() - interval '1 hour'
+"""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`prepare` comes to rest without faults, `begin` asks for what a leader then carries out.
+
+    `step` is what a leader does again and again until it is over; `act`, where there is one, what
+    the first leader does instead, until something strikes.
+    """
+
+    name: str
+    prepare: Step
+    begin: Step
+    ends_in: Phase
+    step: Callable[[Term], Awaitable[None]] = Term.pass_once
+    act: Callable[[Term], Awaitable[object]] | None = None
+    also: Callable[[Stage], bool] = lambda _: True
+
+    async def lead(self, stage: Stage, term: Term) -> None:
+        """What the first leader does."""
+        if self.act is None:
+            await self.play(stage, term)
+        else:
+            await attempt(self.name, partial(self.act, term), term.failures)
+
+    async def play(self, stage: Stage, term: Term) -> None:
+        """What a leader does until it is where it should be."""
+        for _ in range(MOST_PASSES):
+            await self.step(term)
+            if await self.is_over(stage):
+                return
+        raise AssertionError(f"it does not get to {self.ends_in}: {told(await stage.look())}")
+
+    async def is_over(self, stage: Stage) -> bool:
+        row = await stage.look()
+        return row["phase"] == self.ends_in and is_tidy(stage, row) and self.also(stage)
+
+
+async def _declared(stage: Stage) -> None:
+    """It is declared, and that is all."""
+
+
+async def _asleep(stage: Stage) -> None:
+    await stage.rest_in(DesiredState.STANDBY)
+    await stage.type(WORK)
+
+
+async def _awake(stage: Stage) -> None:
+    await _asleep(stage)
+    await stage.rest_in(DesiredState.RUNNING)
+
+
+async def _archived(stage: Stage) -> None:
+    await _asleep(stage)
+    await stage.rest_in(DesiredState.ARCHIVED)
+
+
+async def _restored(stage: Stage) -> None:
+    """There is an archive, and the home holds more than it."""
+    await _archived(stage)
+    await stage.rest_in(DesiredState.STANDBY)
+    await stage.type("typed after the restore")
+
+
+async def _failed(stage: Stage) -> None:
+    await _asleep(stage)
+    row = await stage.row()
+    stage.runtime.failing[row.id] = "broken"
+    await stage.rest_in(DesiredState.RUNNING)
+    stage.runtime.failing.clear()
+    assert (await stage.row()).status.phase is Phase.ERROR
+
+
+async def _lost(stage: Stage) -> None:
+    """The home is gone by somebody's hand, and an older archive is there."""
+    await _restored(stage)
+    row = await stage.row()
+    assert row.status.home_store_key is not None
+    shutil.rmtree(stage.runtime.root / row.status.home_store_key)
+    await stage.settle()
+    assert (await stage.row()).status.error_reason is ErrorReason.DATA_LOST
+    stage.work = WORK
+
+
+async def _archived_twice(stage: Stage) -> None:
+    """Nothing needs the first archive any more, and a collection has seen that."""
+    await _archived(stage)
+    first = (await stage.look())["archive_key"]
+    await stage.rest_in(DesiredState.STANDBY)
+    await stage.type("typed after the restore")
+    await stage.rest_in(DesiredState.ARCHIVED)
+    for key in (first, meta_key(first)):
+        path = stage.root / ARCHIVES / key
+        os.utime(path, (path.stat().st_mtime - 3600, path.stat().st_mtime - 3600))
+    async with stage.term() as term:
+        await _collect(term)
+
+
+async def _deleted(stage: Stage) -> None:
+    await _asleep(stage)
+    await stage.rest_in(DesiredState.DELETED)
+    assert (await stage.row()).status.phase is Phase.DELETED
+
+
+def _want(state: DesiredState) -> Step:
+    async def begin(stage: Stage) -> None:
+        await stage.want(state)
+
+    return begin
+
+
+def _recover(mode: RecoverMode) -> Step:
+    async def begin(stage: Stage) -> None:
+        await stage.conn.execute("UPDATE workspaces SET recover_requested = %s", (mode,))
+
+    return begin
+
+
+async def _wanted_again(stage: Stage) -> None:
+    await stage.conn.execute("UPDATE workspaces SET desired_state = 'RUNNING'")
+
+
+async def _go_on(stage: Stage) -> None:
+    """Nobody asks for anything."""
+
+
+async def _collect(term: Term) -> None:
+    """A collection of archives for which no orphan is too young."""
+    collector = GcRunner(term.lead, term.store, IMPATIENT, term.failures)
+    await attempt("gc", collector.tick, term.failures)
+
+
+async def _collect_and_look(term: Term) -> None:
+    await term.pass_once()
+    await _collect(term)
+
+
+def _one_archive(stage: Stage) -> bool:
+    return len([*(stage.root / ARCHIVES).rglob("*.zst")]) == 1
+
+
+async def _idle(stage: Stage) -> None:
+    """Nobody has worked in it for a day, and the hub has watched all the time."""
+    await _awake(stage)
+    async with stage.term() as term:
+        await _look_for_idleness(term)
+    await stage.conn.execute(
+        "UPDATE workspaces SET busy_cpu = 0, phase_changed_at = now() - interval '1 day',"
+        " desired_at = now() - interval '1 day'"
+    )
+    await stage.conn.execute(DAY_LATER)
+
+
+async def _look_for_idleness(term: Term) -> None:
+    assert term.signals is not None
+    args = (term.signals, term.world.runtimes, IMPATIENT, term.failures, term.hints)
+    await attempt("ttl", TtlRunner(term.lead, *args).tick, term.failures)
+
+
+async def _watch_idleness(term: Term) -> None:
+    """A blind time does not last for ever."""
+    await term.conn.execute(DAY_LATER)
+    await _look_for_idleness(term)
+    await term.pass_once()
+
+
+async def _put_to_sleep(term: Term) -> None:
+    await put_to_sleep(term.lead, term.world)
+
+
+SCENARIOS = (
+    Scenario("provision", _declared, _want(DesiredState.STANDBY), Phase.STANDBY),
+    Scenario("archive nothing", _declared, _want(DesiredState.ARCHIVED), Phase.ARCHIVED),
+    Scenario("start", _asleep, _want(DesiredState.RUNNING), Phase.RUNNING),
+    Scenario("stop", _awake, _want(DesiredState.STANDBY), Phase.STANDBY),
+    Scenario("archive", _asleep, _want(DesiredState.ARCHIVED), Phase.ARCHIVED),
+    Scenario("archive again", _restored, _want(DesiredState.ARCHIVED), Phase.ARCHIVED),
+    Scenario("restore", _archived, _want(DesiredState.STANDBY), Phase.STANDBY),
+    Scenario("delete", _asleep, _want(DesiredState.DELETED), Phase.DELETED),
+    Scenario("undelete", _deleted, _wanted_again, Phase.RUNNING),
+    Scenario("recover", _failed, _recover(RecoverMode.PLAIN), Phase.RUNNING),
+    Scenario("recover from archive", _lost, _recover(RecoverMode.FROM_ARCHIVE), Phase.STANDBY),
+    Scenario("shut down", _awake, _go_on, Phase.RUNNING, act=_put_to_sleep),
+    Scenario("fall asleep", _idle, _go_on, Phase.STANDBY, _watch_idleness),
+    Scenario(
+        "collect", _archived_twice, _go_on, Phase.ARCHIVED, _collect_and_look, also=_one_archive
+    ),
+)

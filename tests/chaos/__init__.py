@@ -11,4 +11,5 @@ scenarios      what is under way when it strikes, and where it must end
 theatre        where scenarios are played, quickly
 second_leader  one that sleeps, one in its place, and the first one waking up
 actor          leaders that do one thing after the other when told
+machine        what the state machine stands on, and its model of the home
 """

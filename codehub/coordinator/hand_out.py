@@ -35,6 +35,7 @@ async def hand_out(
         for line in lines.values():
             while line and acts.has_room(line[0].decision_operation):
                 await begin(line.popleft())
-        if not any(lines.values()) or not acts.busy or clock() >= until:
+        left = until - clock()
+        if not any(lines.values()) or not acts.busy or left <= 0:
             return [each for line in lines.values() for each in line]
-        await acts.turn(until - clock())
+        await acts.turn(left)

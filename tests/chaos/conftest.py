@@ -26,4 +26,4 @@ def theatre(postgres_url: str, migrated_template: str) -> Iterator[Theatre]:
     url = _fresh(postgres_url, migrated_template)
     yield Theatre(url, root)
     _drop(postgres_url, _name(url))
-    shutil.rmtree(root)
+    shutil.rmtree(root, ignore_errors=True)

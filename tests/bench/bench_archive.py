@@ -1,9 +1,9 @@
-"""Archiving a home beside `tar | zstd` into a file, whole processes, in turns.
+"""Archiving a home beside `tar | zstd`, and restoring beside `zstd -d | tar x`, in turns.
 
     python -m tests.bench.bench_archive [--mb 1024] [--runs 3]
 
-Ours also hashes, makes the object durable, reads it back and commits it. Prints both speeds and
-their ratio, once against the plain pipe and once against one that is made durable too.
+Ours also hashes, makes everything durable, reads the object back and commits it. Prints the speeds
+and the ratios, once against the plain pipe and once against one that is made durable too.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class Figures:
     plain: Measured
     durable: Measured
     ours: Measured
+    unpacked: Measured
+    unpacked_durable: Measured
     restored: Measured
 
 
@@ -67,18 +69,24 @@ def bench(root: Path, megabytes: int, runs: int) -> Figures:
     LocalStore(store).claim()
     os.sync()
     environment = {STORE_URL: f"file://{store}"}
-    plain, durable, ours, restored = [], [], [], []
+    plain, durable, ours = [], [], []
+    unpacked, unpacked_durable, restored = [], [], []
     for run in range(runs):
         plain.append(_pipe(root, home, "true"))
         key = ArchiveKey(UUID(int=1), UUID(int=2), UUID(int=3), str(run))
         ours.append(measure(archive_command(home, key, SUBJECT), cwd=root, env=environment))
         durable.append(_pipe(root, home, "sync plain.tar.zst"))
+        unpacked.append(_unpack(root, store / build_key(key), "true"))
         volume = root / f"volume-{run}"
         volume.mkdir()
         command = restore_command(volume, build_key(key))
         restored.append(measure(command, cwd=root, env=environment))
         shutil.rmtree(volume)
-    return Figures(median(plain), median(durable), median(ours), median(restored))
+        os.sync()
+        unpacked_durable.append(_unpack(root, store / build_key(key), "sync -f plain"))
+    return Figures(
+        *map(median, (plain, durable, ours, unpacked, unpacked_durable, restored)),
+    )
 
 
 def _write_apart(home: Path, megabytes: int) -> None:
@@ -90,9 +98,19 @@ def _write_apart(home: Path, megabytes: int) -> None:
 
 
 def _pipe(root: Path, home: Path, then: str) -> Measured:
-    pipe = f"tar -C {shlex.quote(str(home))} -cf - . | zstd -q -3 -f -o plain.tar.zst && {then}"
+    pipe = f"tar -C {shlex.quote(str(home))} -cf - . | zstd -q -T0 -3 -f -o plain.tar.zst && {then}"
     measured = measure(["sh", "-c", pipe], cwd=root)
     (root / "plain.tar.zst").unlink()
+    return measured
+
+
+def _unpack(root: Path, archive: Path, then: str) -> Measured:
+    place = root / "plain"
+    place.mkdir()
+    pipe = f"zstd -q -dc {shlex.quote(str(archive))} | tar -C plain -xf - && {then}"
+    measured = measure(["sh", "-c", pipe], cwd=root)
+    shutil.rmtree(place)
+    os.sync()
     return measured
 
 
@@ -101,6 +119,8 @@ def show(figures: Figures, megabytes: int) -> None:
         ("tar | zstd", figures.plain),
         ("tar | zstd, then sync", figures.durable),
         ("codehub archive", figures.ours),
+        ("zstd -d | tar x", figures.unpacked),
+        ("zstd -d | tar x, sync", figures.unpacked_durable),
         ("codehub restore", figures.restored),
     ):
         speed = megabytes / one.seconds
@@ -110,6 +130,9 @@ def show(figures: Figures, megabytes: int) -> None:
         )
     print(f"ratio to tar | zstd:            {figures.plain.seconds / figures.ours.seconds:.2f}")
     print(f"ratio to tar | zstd, then sync: {figures.durable.seconds / figures.ours.seconds:.2f}")
+    restored = figures.restored.seconds
+    print(f"ratio to zstd -d | tar x:       {figures.unpacked.seconds / restored:.2f}")
+    print(f"ratio to zstd -d | tar x, sync: {figures.unpacked_durable.seconds / restored:.2f}")
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
 
 

@@ -76,7 +76,7 @@ async def _look(hub: str | None, data: Path | None) -> Survey:
     from codehub.config import load_settings
     from codehub.coordinator.marker import read_marker
     from codehub.service.collecting import survey
-    from codehub.store.gc import read_hub_id
+    from codehub.store.hubs import read_hub_id
     from codehub.wiring import open_archive_store, open_hub
 
     settings = load_settings()

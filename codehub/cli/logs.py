@@ -54,7 +54,7 @@ async def _show(name: str, lines: int, hub: str | None, data: Path | None, *, fo
 async def _find(choice: HubChoice, name: str) -> tuple[Workspace, str]:
     """The workspace and its hub's id; the database is not needed for more."""
     from codehub.service.explaining import unknown_workspace
-    from codehub.store.circumstances import read_hub_id
+    from codehub.store.hubs import read_hub_id
     from codehub.store.workspaces import find_live
     from codehub.wiring import open_hub
 

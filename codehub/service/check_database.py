@@ -10,8 +10,9 @@ from codehub.errors import DatabaseProblem, Unreachable
 from codehub.model.checkup import problem, warning, well
 from codehub.service.threads import in_thread
 from codehub.store.advisory import Lock, session_lock
-from codehub.store.circumstances import read_hub_id, read_leadership
+from codehub.store.circumstances import read_leadership
 from codehub.store.connect import connect, redacted, translated
+from codehub.store.hubs import read_hub_id
 from codehub.store.revisions import latest_applied, list_revisions
 from codehub.store.schema import current, misfit, require_schema
 from codehub.store.session import require_own_session

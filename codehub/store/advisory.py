@@ -35,14 +35,15 @@ class Lock(IntEnum):
 
 
 # A key in two parts shows in pg_locks with objsubid 2; each database of a server has its own.
-LEADS: Final = """
-SELECT EXISTS (
-    SELECT FROM pg_locks
-    WHERE locktype = 'advisory' AND granted AND objsubid = 2
-        AND classid = %s::bigint::oid AND objid = %s::bigint::oid
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-) AS taken
+_HELD: Final = """
+SELECT FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND objsubid = 2
+    AND classid = %s::bigint::oid AND objid = %s::bigint::oid
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+LEADS: Final = f"SELECT EXISTS ({_HELD}) AS taken"
+OWN: Final = f"SELECT EXISTS ({_HELD} AND pid = pg_backend_pid()) AS taken"
+"""Whether this very session has the lock."""
 
 
 async def lock_transaction(conn: AsyncConnection[DictRow], lock: Lock) -> None:
@@ -74,6 +75,11 @@ async def session_lock(conn: AsyncConnection[DictRow], lock: Lock) -> AsyncItera
 async def somebody_leads(conn: AsyncConnection[DictRow]) -> bool:
     """Whether a coordinator holds the leader's lock of this database."""
     return await _answer(conn, LEADS, Lock.LEADER)
+
+
+async def has_lock(conn: AsyncConnection[DictRow], lock: Lock) -> bool:
+    """Whether the server process behind this connection has it."""
+    return await _answer(conn, OWN, lock)
 
 
 async def _answer(conn: AsyncConnection[DictRow], query: str, lock: Lock) -> bool:

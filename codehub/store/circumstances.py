@@ -16,8 +16,6 @@ from codehub.store.rows import COLUMNS, workspace_of
 from codehub.store.workspaces import fetch
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
 
@@ -49,8 +47,6 @@ ACTIVITY: Final = "SELECT drained_at, blind_until FROM activity_sync"
 LEADER: Final = """
 SELECT holder_id, epoch, acquired_at FROM system_locks WHERE lock_name = 'coordinator'
 """
-
-HUB_ID: Final = "SELECT id FROM hub"
 
 
 async def read_circumstances(
@@ -85,12 +81,6 @@ async def read_leadership(conn: AsyncConnection[DictRow]) -> Leadership:
     if not row:
         return Leadership(held=held)
     return Leadership(held, row["holder_id"], row["epoch"], row["acquired_at"])
-
-
-async def read_hub_id(conn: AsyncConnection[DictRow]) -> UUID | None:
-    """The hub's id; None before the first apply."""
-    found: UUID | None = (await _first(conn, HUB_ID)).get("id")
-    return found
 
 
 async def _declared(conn: AsyncConnection[DictRow], workspace: Workspace) -> bool:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from codehub.model.collection import Verdict
     from codehub.store.fence import Fence
 
-READ_HUB_ID: Final = "SELECT id FROM hub"
-
 HOLDS_ARCHIVES: Final = """
 SELECT EXISTS (SELECT FROM workspaces WHERE archive_key IS NOT NULL AND purged_at IS NULL) AS any
 """
@@ -88,13 +86,6 @@ INSERT INTO system_locks AS l (lock_name, holder_id, epoch) VALUES ('gc-confirme
 ON CONFLICT (lock_name) DO UPDATE
 SET holder_id = excluded.holder_id, acquired_at = now(), epoch = l.epoch + 1
 """
-
-
-async def read_hub_id(conn: AsyncConnection[DictRow]) -> UUID | None:
-    """The hub's id; None before the first apply."""
-    with translated():
-        row = await (await conn.execute(READ_HUB_ID)).fetchone()
-    return row["id"] if row else None
 
 
 async def holds_archives(conn: AsyncConnection[DictRow]) -> bool:

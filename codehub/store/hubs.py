@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
@@ -25,9 +24,12 @@ from codehub.store.workspaces import fetch, read_workspaces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from uuid import UUID
 
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
+
+READ_HUB_ID: Final = "SELECT id FROM hub"
 
 READ_HUB: Final = "SELECT id, name, spec FROM hub"
 
@@ -65,14 +67,23 @@ async def write_hub(conn: AsyncConnection[DictRow], hub: Hub) -> None:
     await conn.execute(WRITE_HUB, {"name": hub.name, "spec": Jsonb(_spec(hub))})
 
 
+async def read_hub_id(conn: AsyncConnection[DictRow]) -> UUID | None:
+    """The hub's id; None before the first apply."""
+    with translated():
+        rows = await fetch(conn, READ_HUB_ID)
+    return rows[0]["id"] if rows else None
+
+
 async def ensure_hub_id(conn: AsyncConnection[DictRow]) -> UUID:
     """The hub's id, given to it now if nothing was applied yet: what a leader makes carries it."""
+    found = await read_hub_id(conn)
+    if found is not None:
+        return found
     with translated():
-        rows = await fetch(conn, READ_HUB)
-        if not rows:
-            await conn.execute(ENSURE_HUB)
-            rows = await fetch(conn, READ_HUB)
-    return UUID(str(rows[0]["id"]))
+        await conn.execute(ENSURE_HUB)
+    made = await read_hub_id(conn)
+    assert made is not None  # it was there, or is now; rows of hubs are never removed
+    return made
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import psycopg
 
 from codehub.errors import DatabaseProblem, Unreachable
-from codehub.store.advisory import OURS, Lock
+from codehub.store.advisory import OURS, Lock, has_lock
 from codehub.store.connect import connect, transaction, translated
 
 if TYPE_CHECKING:
@@ -29,15 +29,6 @@ T = TypeVar("T")
 
 ABORT: Final = 1.0
 """Seconds for each step of getting out of a statement: ask the server, then cut the line."""
-
-_HOLDS: Final = """
-SELECT EXISTS (
-    SELECT FROM pg_locks
-    WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid() AND objsubid = 2
-      AND classid = %s::bigint::oid AND objid = %s::bigint::oid
-      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-) AS held
-"""
 
 
 @asynccontextmanager
@@ -120,8 +111,7 @@ def cut(conn: AsyncConnection[DictRow]) -> None:
 async def holds_lock(conn: AsyncConnection[DictRow], lock: Lock) -> bool:
     """Whether the server process behind this connection holds a session's lock."""
     with translated():
-        row = await (await conn.execute(_HOLDS, (OURS, lock))).fetchone()
-    return bool(row and row["held"])
+        return await has_lock(conn, lock)
 
 
 async def require_own_session(

@@ -23,8 +23,7 @@ from codehub.model.states import Phase
 from codehub.model.workspace import Status
 from codehub.store.connect import connect
 from codehub.store.fence import take_epoch
-from codehub.store.gc import read_hub_id
-from codehub.store.hubs import write_hub
+from codehub.store.hubs import read_hub_id, write_hub
 from codehub.store.pool import Pool
 from tests.integration.stored import insert
 from tests.make import workspace

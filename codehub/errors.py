@@ -9,8 +9,13 @@
     ├── Refused                  a person asked for something the rules forbid
     │   ├── Conflict             … while something else is under way
     │   ├── NotFound             … of something that is not there
-    │   └── LimitReached         … above a limit
+    │   ├── LimitReached         … above a limit
+    │   ├── NotLetIn             … without showing who they are
+    │   ├── NotAllowed           … that is for others to ask
+    │   ├── Outdated             … of what has changed since they looked
+    │   └── TooManyTries         … too often: wait so many seconds
     ├── DatabaseProblem          the database cannot be used as it is
+    ├── Unsupported              this part of the hub cannot do it, here or at all
     ├── Unreachable              an outside system gave no answer: unknown, never "absent"
     ├── FenceLost                another leader has taken over; nothing was written
     └── ActionFailed             an outside system answered: no
@@ -87,7 +92,16 @@ class PlanStale(CodeHubError):
 
 
 class Refused(CodeHubError):
-    """The rules forbid what a person asked for; nothing was changed."""
+    """The rules forbid what a person asked for; nothing was changed.
+
+    `hint` may speak of commands; `on_page` is what to do on a page, where that is something else.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, on_page: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.on_page = on_page
 
 
 class Conflict(Refused):
@@ -102,7 +116,9 @@ class LimitReached(Refused):
     """One more would be above a limit.
 
     `limit` is how many may run, `position` the place this one would have among those that run or
-    wait to run, `running` the owner's own among them (none for the hub's limit: not theirs to see).
+    wait to run, `running` the owner's own among them (none for the hub's limit: not theirs to see),
+    `stoppable` those of them that can be stopped now. `owner` is whose limit it is, empty for the
+    hub's.
     """
 
     def __init__(
@@ -113,15 +129,43 @@ class LimitReached(Refused):
         limit: int = 0,
         position: int = 0,
         running: Sequence[str] = (),
+        stoppable: Sequence[str] = (),
+        owner: str = "",
     ) -> None:
         super().__init__(message, hint=hint)
         self.limit = limit
         self.position = position
         self.running = tuple(running)
+        self.stoppable = tuple(stoppable)
+        self.owner = owner
+
+
+class NotLetIn(Refused):
+    """Name and password, code or token let nobody in. Which of them was wrong is not said."""
+
+
+class NotAllowed(Refused):
+    """They are known, and this is not for them to do."""
+
+
+class Outdated(Refused):
+    """They looked at something that has changed since; what they asked for may not fit any more."""
+
+
+class TooManyTries(Refused):
+    """Too many logins failed, or are under way: the next may be tried after so many `seconds`."""
+
+    def __init__(self, message: str, *, seconds: float, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.seconds = seconds
 
 
 class DatabaseProblem(CodeHubError):
     """The database answers, but cannot be used as it is (empty, older or newer than the code)."""
+
+
+class Unsupported(CodeHubError):
+    """Nobody did anything wrong: this process, or this version, cannot do it."""
 
 
 class Unreachable(CodeHubError):
@@ -137,7 +181,14 @@ class ActionFailed(CodeHubError):
 
 
 class NameConflict(ActionFailed):
-    """Something that is not ours has the name we need; it was not touched."""
+    """Something that is not ours has the name we need; it was not touched.
+
+    Only a person can help, and of an act that failed a workspace keeps the message alone: so what
+    to do is told in it.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{message}: {hint}" if hint else message)
 
 
 class VolumeInUse(ActionFailed):

@@ -9,15 +9,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from datetime import datetime, timedelta
     from pathlib import Path
     from types import TracebackType
     from uuid import UUID
 
     from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
-    from codehub.model.runtime import Listing, ObjectInfo, StartRequest, Stats, Upstream, VolumeRef
+    from codehub.model.runtime import (
+        EngineCopy,
+        Listing,
+        ObjectInfo,
+        StartRequest,
+        Stats,
+        Upstream,
+        VolumeRef,
+    )
     from codehub.model.signals import ActivityRead, Sighting
+    from codehub.model.webhook import Answer
 
 
 class Runtime(Protocol):
@@ -39,7 +56,23 @@ class Runtime(Protocol):
         """Absent is fine; in use is VolumeInUse; never by force."""
 
     async def volume_path(self, ref: VolumeRef) -> Path | None:
-        """The volume's directory where this machine can read it, else None."""
+        """The volume's directory where this machine can read and write all of it, else None."""
+
+    async def require_unused(self, ref: VolumeRef) -> None:
+        """Nobody has the volume, stopped ones included, else VolumeInUse that names who has it.
+
+        What a dead job left of a copy is removed. An engine that is not ours is Unreachable.
+        """
+
+    async def open_copy(self, ref: VolumeRef) -> EngineCopy:
+        """Hold a volume without a path here for a storage job, until `close_copy`.
+
+        Nobody may use it; what a dead job left of an earlier copy is removed. An open copy that
+        nobody closes blocks neither the next one, nor a start, nor `delete_volume`.
+        """
+
+    async def close_copy(self, copy: EngineCopy) -> None:
+        """Let go of it; gone already is fine."""
 
     async def upstream(self, workspace_id: UUID) -> Upstream | None:
         """Where the running workspace answers; None when it does not run."""
@@ -112,7 +145,7 @@ class Mover(Protocol):
 
     async def archive(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: ArchiveKey,
         subject: ArchiveSubject,
         report: Callable[[Mapping[str, object]], None],
@@ -122,7 +155,7 @@ class Mover(Protocol):
 
     async def restore(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: str,
         sha256: str | None,
         report: Callable[[Mapping[str, object]], None],
@@ -152,4 +185,17 @@ class Signals(Protocol):
     def subscribe(self, channel: str) -> AsyncIterator[str]:
         """The messages on a channel from now on."""
 
+    def follow(self, patterns: Sequence[str]) -> AsyncIterator[str | None]:
+        """None as soon as nothing is missed, then the messages on all channels that fit (`a:*`)."""
+
     async def close(self) -> None: ...
+
+
+class Notifier(Protocol):
+    """Posts to the addresses of webhooks, each by itself: one that hangs holds up no other."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """What the receiver answered, whatever it was; no answer in time is `Unreachable`.
+
+        Redirects are not followed, and no message repeats more of the address than its host.
+        """

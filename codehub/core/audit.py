@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from codehub.model.events import EventKind
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codehub.model.workspace import Status
+
+_GIVEN_UP: Final = "its volume was not there; should it come back, it is kept"
+_FOUND: Final = "the home that was given up is there again: it is kept, and not used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,12 @@ class Change:
 
 def audit(before: Status, after: Status, why: str) -> tuple[Change, ...]:
     """The events of one write, in the order in which people think of them."""
-    return (*_operation(before, after, why), *_error(before, after), *_phase(before, after, why))
+    return (
+        *_operation(before, after, why),
+        *_error(before, after),
+        *_homes(before, after),
+        *_phase(before, after, why),
+    )
 
 
 def _operation(before: Status, after: Status, why: str) -> Iterator[Change]:
@@ -44,6 +52,16 @@ def _error(before: Status, after: Status) -> Iterator[Change]:
         return
     old = before.error_reason.value if before.error_reason else ""
     yield Change(EventKind.ERROR, old, after.error_reason.value, after.error_message or "")
+
+
+def _homes(before: Status, after: Status) -> Iterator[Change]:
+    """Of homes that were given up while nobody found them: nothing else tells which they were."""
+    old, new = before.home_ctx, after.home_ctx
+    for name in new.given_up:
+        if name not in old.given_up:
+            yield Change(EventKind.RECOVER, name, "given up", _GIVEN_UP)
+        if name in new.found and name not in old.found:
+            yield Change(EventKind.RECOVER, "", name, _FOUND)
 
 
 def _phase(before: Status, after: Status, why: str) -> Iterator[Change]:

@@ -14,12 +14,13 @@ from codehub.core.express import short
 from codehub.core.gauge import progress_words
 from codehub.core.hold import held
 from codehub.core.judge import TERMINAL
-from codehub.core.recover import FAILED
+from codehub.core.recover import FAILED, found_again
 from codehub.core.target import aim, waits_until
 from codehub.model.conditions import ConditionName, ConditionStatus
 from codehub.model.decision import DISCARD_DATA
 from codehub.model.explanation import Block, BlockKind
 from codehub.model.states import PHASE_OF, DesiredState, ErrorReason, Operation, Phase
+from codehub.model.voice import Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,16 +37,26 @@ _FACTS: Final = {
 _MEANING: Final = {
     ErrorReason.TIMEOUT: "it took longer than it may",
     ErrorReason.DATA_LOST: "its home is gone, and no other one is put in its place by itself",
-    ErrorReason.IMAGE_PULL_FAILED: "its image does not exist, or the hub may not have it",
+    ErrorReason.IMAGE_PULL_FAILED: "its image does not exist, or the hub may not have or use it",
     ErrorReason.CONTAINER_WITHOUT_VOLUME: "it runs, but its home is missing or not complete",
     ErrorReason.ARCHIVE_CORRUPTED: "its archive is not what was written",
     ErrorReason.RETRY_EXCEEDED: "it was tried several times and failed every time",
 }
+_LEADERLESS: Final = {
+    Voice.COMMANDS: "start one: 'codehub up' on this machine, or 'codehub serve coordinator'",
+    Voice.BUTTONS: "an admin can start one with 'codehub serve coordinator'",
+}
+_SILENT: Final = {
+    Voice.COMMANDS: "'codehub doctor' checks what does not answer",
+    Voice.BUTTONS: "an admin can check with 'codehub doctor' what does not answer",
+}
+_FAILING: Final = {
+    Voice.COMMANDS: "'codehub logs {name}' may show the cause",
+    Voice.BUTTONS: "its logs may show the cause",
+}
 _PASSES: Final = {
-    ErrorReason.ACTION_FAILED: "after a few more failures it is in ERROR; "
-    "'codehub logs {name}' may show the cause",
-    ErrorReason.UNREACHABLE: "it is tried for as long as it takes; "
-    "'codehub doctor' checks what does not answer",
+    ErrorReason.ACTION_FAILED: ("after a few more failures it is in ERROR", _FAILING),
+    ErrorReason.UNREACHABLE: ("it is tried for as long as it takes", _SILENT),
 }
 
 
@@ -60,48 +71,47 @@ def moment(at: datetime) -> str:
 
 
 def _blocks(workspace: Workspace, around: Circumstances, customs: Customs) -> Iterator[Block]:
-    now, status = around.now, workspace.status
+    now, status, voice = around.now, workspace.status, customs.voice
     if not around.leader.held:
-        yield _without_leader(around)
+        yield _without_leader(around, voice)
     reason = status.error_reason
     if reason is not None and reason in TERMINAL:
-        yield _error(workspace, reason)
+        yield _error(workspace, reason, voice)
     yield from _recovery(workspace)
-    yield from _unknown(workspace, now)
+    yield from _unknown(workspace, now, voice)
     if status.operation is not Operation.NONE:
         yield _operation(workspace, now, customs)
     if reason is not None and reason not in TERMINAL:
-        yield _retry(workspace, reason, now)
+        yield _retry(workspace, reason, now, voice)
     if around.queued is not None:
-        yield _limit(around.queued)
-    why = held(workspace, now, customs.options)
+        yield _limit(around.queued, voice)
+    why = held(workspace, now, customs.options, voice)
     if why and status.phase is not Phase.ERROR:
-        yield Block(BlockKind.HOLD, why, _lifting(workspace), _override_end(workspace, now))
+        lifting, ends = _lifting(workspace, voice), _override_end(workspace, now)
+        yield Block(BlockKind.HOLD, why, lifting, ends)
     until = waits_until(workspace, now, customs.rules.drain)
     if until is not None:
-        yield _people(workspace, until, now)
+        yield _people(workspace, until, now, voice)
 
 
-def _without_leader(around: Circumstances) -> Block:
+def _without_leader(around: Circumstances, voice: Voice) -> Block:
     leader = around.leader
     last = f"; the last one was {leader.holder}" if leader.holder else ""
     return Block(
         BlockKind.COORDINATOR,
         f"no coordinator leads, so nothing is looked at or moved{last}",
-        "start one: 'codehub up' on this machine, or 'codehub serve coordinator'",
+        _LEADERLESS[voice],
     )
 
 
-def _error(workspace: Workspace, reason: ErrorReason) -> Block:
+def _error(workspace: Workspace, reason: ErrorReason, voice: Voice) -> Block:
     status = workspace.status
     failed = status.op_progress.get(FAILED)
     during = f" during {failed}" if failed and failed != Operation.NONE.value else ""
-    said = status.error_message or "no message was kept"
-    return Block(
-        BlockKind.ERROR,
-        f"{reason}{during}: {said}; that is, {_MEANING[reason]}",
-        advise(workspace),
-    )
+    said = f"{status.error_message or 'no message was kept'}; that is, {_MEANING[reason]}"
+    if found_again(workspace):
+        said = "what was gone is there again"
+    return Block(BlockKind.ERROR, f"{reason}{during}: {said}", advise(workspace, voice))
 
 
 def _recovery(workspace: Workspace) -> Iterator[Block]:
@@ -112,7 +122,7 @@ def _recovery(workspace: Workspace) -> Iterator[Block]:
     yield Block(BlockKind.RECOVERY, f"{what} was asked for and waits for the coordinator")
 
 
-def _unknown(workspace: Workspace, now: datetime) -> Iterator[Block]:
+def _unknown(workspace: Workspace, now: datetime, voice: Voice) -> Iterator[Block]:
     """One block for all facts that nobody could ask for; they mostly have one cause."""
     found = {
         name: condition
@@ -128,7 +138,7 @@ def _unknown(workspace: Workspace, now: datetime) -> Iterator[Block]:
     yield Block(
         BlockKind.UNKNOWN,
         f"{what} could not be looked at{since}: {why or 'nobody answered'}",
-        "nothing is taken for lost meanwhile; 'codehub doctor' checks what does not answer",
+        f"nothing is taken for lost meanwhile; {_SILENT[voice]}",
     )
 
 
@@ -136,7 +146,9 @@ def _operation(workspace: Workspace, now: datetime, customs: Customs) -> Block:
     status = workspace.status
     since = f" for {short(now - status.op_started_at)}" if status.op_started_at else ""
     how_far = progress_words(status.op_progress)
-    until = deadline(status, now, customs.rules)
+    # What cannot be reached is tried for as long as it takes.
+    silent = status.error_reason is ErrorReason.UNREACHABLE
+    until = None if silent else deadline(status, now, customs.rules)
     return Block(
         BlockKind.OPERATION,
         f"{status.operation} is under way{since}" + (f": {how_far}" if how_far else ""),
@@ -145,8 +157,9 @@ def _operation(workspace: Workspace, now: datetime, customs: Customs) -> Block:
     )
 
 
-def _retry(workspace: Workspace, reason: ErrorReason, now: datetime) -> Block:
+def _retry(workspace: Workspace, reason: ErrorReason, now: datetime, voice: Voice) -> Block:
     status, again = workspace.status, ""
+    becomes, to_do = _PASSES[reason]
     if status.retry_at is not None:
         wait = f"in {short(status.retry_at - now)}" if status.retry_at > now else "now"
         again = f"; it is tried again {wait}"
@@ -154,12 +167,12 @@ def _retry(workspace: Workspace, reason: ErrorReason, now: datetime) -> Block:
     return Block(
         BlockKind.RETRY,
         f"{reason}: {status.error_message or 'no message was kept'}{times}{again}",
-        _PASSES[reason].format(name=workspace.name),
+        f"{becomes}; {to_do[voice].format(name=workspace.name)}",
         status.retry_at,
     )
 
 
-def _limit(queued: Queued) -> Block:
+def _limit(queued: Queued, voice: Voice) -> Block:
     place = f"it is number {queued.position} of those that wait"
     if queued.owner is None:
         return Block(
@@ -168,17 +181,26 @@ def _limit(queued: Queued) -> Block:
             "it starts by itself when one stops; an admin can raise maxRunningGlobal in the specs",
         )
     running = f" ({', '.join(queued.running)})" if queued.running else ""
-    stop = f"'codehub stop {queued.running[0]}' makes room; " if queued.running else ""
     return Block(
         BlockKind.LIMIT,
         f"{queued.owner} may run {queued.limit} at once and has as many{running}; {place}",
-        f"{stop}an admin can raise maxRunning in the specs",
+        f"{_room(queued, voice)}an admin can raise maxRunning in the specs",
     )
 
 
-def _lifting(workspace: Workspace) -> str:
+def _room(queued: Queued, voice: Voice) -> str:
+    if not queued.stoppable:
+        return ""
+    if voice is Voice.BUTTONS:
+        return "stop one of them to make room; "
+    return f"'codehub stop {queued.stoppable[0]}' makes room; "
+
+
+def _lifting(workspace: Workspace, voice: Voice) -> str:
     """What brings a held one up again, where its own sentence does not say it."""
     declaration, name = workspace.declaration, workspace.name
+    if voice is Voice.BUTTONS:
+        return _lifting_here(workspace)
     if declaration.suspend:
         return f"remove 'suspend: true' at {declaration.source} and run 'codehub apply'"
     if workspace.intent.override is not None:
@@ -189,18 +211,29 @@ def _lifting(workspace: Workspace) -> str:
     return ""
 
 
+def _lifting_here(workspace: Workspace) -> str:
+    """The same beside the buttons that start it."""
+    declaration = workspace.declaration
+    if declaration.suspend:
+        return f"remove 'suspend: true' at {declaration.source}"
+    overridden = workspace.intent.override is not None
+    return "an admin can end an override with 'codehub override --clear'" if overridden else ""
+
+
 def _override_end(workspace: Workspace, now: datetime) -> datetime | None:
     override = workspace.intent.override
     return override.until if override is not None and override.until > now else None
 
 
-def _people(workspace: Workspace, until: datetime, now: datetime) -> Block:
+def _people(workspace: Workspace, until: datetime, now: datetime, voice: Voice) -> Block:
     rest = aim(workspace, now)
     where = PHASE_OF[rest].value if rest else "its place"
     return Block(
         BlockKind.PEOPLE,
         f"the specs lower it to {where}, which waits for the people in it, at least "
         f"{short(until - now)} more",
-        f"'codehub stop {workspace.name}' or 'codehub apply --now' does not wait",
+        f"'codehub stop {workspace.name}' or 'codehub apply --now' does not wait"
+        if voice is Voice.COMMANDS
+        else "",
         until,
     )

@@ -2,13 +2,16 @@
 
 An archive is kept, first match wins, when its workspace
     is unknown to the database, which may be an older one (until an admin says that it is right),
+    has no record of the operation that committed it (until then as well),
     names it as its archive,
     is in ERROR,
     has an operation in flight or failed under whose id it lies,
     has no archive that is there and younger: then this one may be all there is.
-A purged workspace keeps nothing. Rows of workspaces are never removed, so an unknown one means that
-the database was restored from a time before it was made. All other archives are orphans. An orphan
-goes when an earlier collection has seen it as one and enough time has passed since the first did.
+A purged workspace keeps nothing that was recorded. Rows of workspaces are never removed, so an
+unknown one means that the database was restored from a time before it was made. So does an archive
+that was committed without a record: each operation is noted before its job can start, so what a job
+leaves that outlived its leader is known by it. All other archives are orphans. An orphan goes when
+an earlier collection has seen it as one and enough time has passed since the first did.
 """
 
 from __future__ import annotations
@@ -98,9 +101,11 @@ def _reason(
     ledger: Ledger,
     holder: Holder | None,
 ) -> Why:
+    vouched = ledger.confirmed_at is not None and archive.ended_at <= ledger.confirmed_at
     if holder is None:
-        vouched = ledger.confirmed_at is not None and archive.ended_at <= ledger.confirmed_at
         return Why.GIVEN_UP if vouched else Why.UNKNOWN_WORKSPACE
+    if _is_unrecorded(archive, ledger, holder) and not vouched:
+        return Why.UNRECORDED
     if holder.purged:
         return Why.PURGED
     if archive.key == holder.archive_key:
@@ -110,6 +115,17 @@ def _reason(
     if archive.op_id == holder.op_id:
         return Why.OPERATION
     return Why.OLDER if _is_older(archive, there.get(holder.archive_key or "")) else Why.NEWER
+
+
+def _is_unrecorded(archive: StoredArchive, ledger: Ledger, holder: Holder) -> bool:
+    """Whether the database should have seen the operation that committed it, and has not.
+
+    It may be newer than a backup that the database was restored from, and then hold what the
+    archive in use lacks, even where that one was written later.
+    """
+    if len(archive.objects) < 2 or str(archive.op_id) in holder.noted:
+        return False
+    return ledger.noted_since is not None and archive.ended_at >= ledger.noted_since
 
 
 def _is_older(archive: StoredArchive, current: StoredArchive | None) -> bool:

@@ -5,8 +5,9 @@ known from the row alone, so a new leader goes on counting where the old one sto
 
 - `op_started_at`, the claim; `retry_at`, the begin of the current try (kept until the next
   failure or the end of the operation): every try gets the whole time.
-- `op_progress["at"]`, ISO: the last progress. `op_progress["stage"]` is "pull" while an image
-  comes in, which counts by progress; `op_progress["image_ready_at"]`, ISO: when it was there.
+- `op_progress["at"]`, ISO: the last progress, by Postgres's clock as every time here.
+  `op_progress["stage"]` is "pull" while an image comes in, which counts by progress, and "start"
+  from when it was there: the last progress of a start.
 - `op_progress["blind_seconds"]`: how long facts were unknown since the last progress (who writes
   progress, drops it), and `op_progress["blind_since"]`, ISO, while they are. Unknown time does not
   count, and time in which nobody looked is unknown: a new leader notes what it finds in flight
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 AT: Final = "at"
 STAGE: Final = "stage"
 PULL: Final = "pull"
-IMAGE_READY_AT: Final = "image_ready_at"
+START: Final = "start"
 BLIND_SECONDS: Final = "blind_seconds"
 BLIND_SINCE: Final = "blind_since"
 
@@ -73,8 +74,7 @@ def note_blindness(
 
 
 def _pulling(status: Status) -> bool:
-    progress = status.op_progress
-    return progress.get(STAGE) == PULL and _time(progress, IMAGE_READY_AT) is None
+    return status.op_progress.get(STAGE) == PULL
 
 
 def _mark(status: Status) -> str:
@@ -82,8 +82,8 @@ def _mark(status: Status) -> str:
     match status.operation:
         case Operation.PROVISIONING | Operation.STOPPING:
             return ""
-        case Operation.STARTING if not _pulling(status):
-            return IMAGE_READY_AT
+        case Operation.STARTING if status.op_progress.get(STAGE) not in (PULL, START):
+            return ""
         case _:
             return AT
 

@@ -4,18 +4,19 @@ The controller calls it on every pass with what it observed, stores what `record
 decision, and acts. It judges the facts itself, so it never rests on a stale phase: give it the
 workspace as it was read. Slots and limits are the caller's: it may refuse a Claim.
 
-In flight, the operation is carried on until its effect is observed or it fails. At rest, one step
-is taken towards the target. No decision to act rests on an unknown fact.
+In flight, the operation is carried on until its effect is observed, it fails, or it gives way. At
+rest, one step is taken towards the target. No decision to act rests on an unknown fact.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from codehub.core.complete import is_complete, unknown_facts
 from codehub.core.deadline import deadline, time_limit
 from codehub.core.drain import drained_at
+from codehub.core.give_way import give_way
 from codehub.core.judge import (
     CONTAINER_THERE,
     TERMINAL,
@@ -28,7 +29,7 @@ from codehub.core.recover import discards_data, gave_up, recover, step_down
 from codehub.core.retry import retry
 from codehub.core.step import next_operation
 from codehub.core.target import aim, waits_until
-from codehub.model.conditions import Facts, Presence
+from codehub.model.conditions import ContainerFact, Facts, Presence
 from codehub.model.decision import (
     Broken,
     Claim,
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
     from codehub.model.workspace import Workspace
 
 
+_OF_DATA: Final = frozenset({ErrorReason.DATA_LOST, ErrorReason.ARCHIVE_CORRUPTED})
+
+
 def decide(workspace: Workspace, facts: Facts, now: datetime, rules: Rules) -> Decision:
     """The one next thing to do about this workspace."""
     broken = check_invariants(workspace, facts)
@@ -71,6 +75,9 @@ def _in_flight(
     trouble = broken or _stored_error(workspace)
     if trouble is not None and not stepping_down(workspace):
         return Fail(trouble.reason, trouble.message, operation, status.error_count + 1)
+    released = give_way(workspace, facts, now)
+    if released is not None:
+        return released
     unknown = unknown_facts(workspace, facts, operation)
     if unknown:
         return _blind(unknown)
@@ -81,10 +88,16 @@ def _in_flight(
     until = deadline(status, now, rules)
     if until is not None and until <= now:
         limit = time_limit(status, rules).total_seconds()
-        return retry(
-            workspace, ErrorReason.TIMEOUT, f"{operation} got nowhere in {limit:.0f} s", now, rules
-        )
+        return retry(workspace, ErrorReason.TIMEOUT, _overdue(workspace, facts, limit), now, rules)
     return Continue(operation, until)
+
+
+def _overdue(workspace: Workspace, facts: Facts, limit: float) -> str:
+    """What did not happen in time, for people."""
+    operation = workspace.status.operation
+    if operation is Operation.STARTING and facts.container is ContainerFact.RUNNING:
+        return f"its port did not answer within {limit:.0f} s"
+    return f"{operation} got nowhere in {limit:.0f} s"
 
 
 def _deleted(workspace: Workspace, facts: Facts, now: datetime) -> Decision:
@@ -126,12 +139,20 @@ def _at_rest(workspace: Workspace, facts: Facts, now: datetime, rules: Rules) ->
         return _blind(unknown or ("phase",))
     seen = workspace if phase is before else _in_phase(workspace, phase)
     if (before, phase, aimed) == (Phase.RUNNING, Phase.STANDBY, DesiredState.RUNNING):
-        why = f"the container is {facts.container}, and nobody stopped it"
+        why = f"{_ending(facts)}, and nobody stopped it"
         return retry(seen, ErrorReason.ACTION_FAILED, why, now, rules)
     until = waits_until(seen, now, rules.drain)
     if until is not None:
         return Wait(until, f"lowering to {aimed} waits while somebody works in it")
     return _step(seen, facts, aimed, now, rules)
+
+
+def _ending(facts: Facts) -> str:
+    """How a container came to its end, for people."""
+    if facts.container is not ContainerFact.EXITED:
+        return "its container is gone"
+    code = "" if facts.exit_code is None else f" with exit code {facts.exit_code}"
+    return f"its command ended{code}"
 
 
 def _step(
@@ -204,11 +225,14 @@ def _stored_error(workspace: Workspace) -> Broken | None:
 
 
 def _is_news(workspace: Workspace, broken: Broken) -> bool:
-    """A broken invariant is recorded once; loss of data outranks whatever was recorded before."""
+    """A broken invariant is recorded once; what became of data outranks what was recorded before.
+
+    A loss may turn out to be damage, and the other way round: the object came back, or went.
+    """
     stored = workspace.status.error_reason
     if stored is None or stored not in TERMINAL:
         return True
-    return broken.reason is ErrorReason.DATA_LOST and stored is not ErrorReason.DATA_LOST
+    return broken.reason in _OF_DATA and stored is not broken.reason
 
 
 def _in_phase(workspace: Workspace, phase: Phase) -> Workspace:

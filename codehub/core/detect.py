@@ -2,7 +2,7 @@
 
 Read from the stored rows alone, which hold the controller's last observation. Exactly this counts:
 
-1. Lost data: phase ERROR because of DataLost or ContainerWithoutVolume.
+1. Lost data: phase ERROR because of DataLost, ArchiveCorrupted or ContainerWithoutVolume.
 2. A condition that contradicts the phase while no operation runs: RUNNING with
    `infra.container_ready` False, RUNNING or STANDBY with `storage.volume_ready` False,
    ARCHIVED with `storage.archive_ready` False, anything but ERROR with `policy.healthy` False.
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from codehub.model.workspace import Workspace
+    from codehub.model.conditions import Condition
+    from codehub.model.workspace import Status, Workspace
 
 SETTLING: Final = timedelta(minutes=5)
 """How long the controller must have watched a mismatch before it is called drift."""
 
 _LOSSES: Final = {
     ErrorReason.DATA_LOST: ("home", "its data"),
+    ErrorReason.ARCHIVE_CORRUPTED: ("archive", "its archive as it was stored"),
     ErrorReason.CONTAINER_WITHOUT_VOLUME: ("volume", "a volume under its container"),
 }
 
@@ -94,14 +96,21 @@ def _loss(workspace: Workspace) -> Iterator[Drift]:
         yield Drift(workspace.name, field, expected, status.error_reason, note)
 
 
-def _contradictions(workspace: Workspace) -> Iterator[Drift]:
-    status = workspace.status
-    for name in (*_NEEDS.get(status.phase, ()), ConditionName.HEALTHY):
+def contradictions(status: Status) -> Iterator[tuple[ConditionName, Condition]]:
+    """The conditions that are False and may not be: what its phase needs, unless it moves."""
+    at_rest = status.operation is Operation.NONE
+    needed = _NEEDS.get(status.phase, ()) if at_rest else ()
+    for name in (*needed, ConditionName.HEALTHY):
         condition = status.conditions.get(name)
         if condition is not None and condition.status is ConditionStatus.FALSE:
-            actual = f"False: {condition.reason}" if condition.reason else "False"
-            note = condition.message or f"the phase is {status.phase}"
-            yield Drift(workspace.name, name, "True", actual, note)
+            yield name, condition
+
+
+def _contradictions(workspace: Workspace) -> Iterator[Drift]:
+    for name, condition in contradictions(workspace.status):
+        actual = f"False: {condition.reason}" if condition.reason else "False"
+        note = condition.message or f"the phase is {workspace.status.phase}"
+        yield Drift(workspace.name, name, "True", actual, note)
 
 
 def _unexplained(workspace: Workspace) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from codehub.core.block import block, moment
 from codehub.core.detect import outdated
 from codehub.core.express import short
-from codehub.core.foresee import foresee, next_fall
+from codehub.core.foresee import foresee, next_fall, remind_at
 from codehub.core.gauge import amount
 from codehub.core.path import path
 from codehub.core.step import RESULT
@@ -40,7 +40,6 @@ def explain(workspace: Workspace, around: Circumstances, customs: Customs) -> Ex
     """Everything there is to say of this workspace at this moment."""
     deleted = workspace.status.deleted_at is not None
     falls = None if deleted else next_fall(workspace, around, customs)
-    remind_at = falls.at - customs.remind if falls and customs.remind else None
     lines = _farewell if deleted else _story
     return Explanation(
         workspace=workspace,
@@ -58,7 +57,7 @@ def explain(workspace: Workspace, around: Circumstances, customs: Customs) -> Ex
         leader=around.leader,
         moved=around.moved,
         next=falls,
-        remind_at=remind_at,
+        remind_at=remind_at(workspace, falls, customs) if falls else None,
         queued=around.queued,
         kept_until=_kept_until(workspace, customs),
     )
@@ -83,6 +82,7 @@ def _story(workspace: Workspace, around: Circumstances, customs: Customs) -> Ite
     yield Line("heading", _heading(workspace, around.now))
     yield Line("activity", _activity(workspace, around.now))
     yield Line("next", foresee(workspace, around, customs))
+    yield from _found(workspace)
     yield Line("coordinator", _coordinator(around))
 
 
@@ -92,6 +92,18 @@ def _farewell(workspace: Workspace, around: Circumstances, customs: Customs) -> 
     yield Line("asked", _asked(workspace, around))
     yield Line("archive", _kept(workspace, around, customs))
     yield Line("back", _way_back(workspace, around))
+    yield from _found(workspace)
+
+
+def _found(workspace: Workspace) -> Iterator[Line]:
+    """Homes that came back after they had been given up."""
+    found = workspace.status.home_ctx.found
+    if found:
+        yield Line(
+            "found",
+            f"{', '.join(found)}, given up while nobody found it; it is kept and not used: look "
+            "into it by hand, copy out what is needed, then remove it by hand",
+        )
 
 
 def _phase(workspace: Workspace) -> str:

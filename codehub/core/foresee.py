@@ -43,6 +43,18 @@ def next_fall(workspace: Workspace, around: Circumstances, customs: Customs) -> 
     return falls[0] if falls else None
 
 
+def remind_at(workspace: Workspace, falls: Forecast, customs: Customs) -> datetime | None:
+    """When its people are told of it, None for never.
+
+    As the TTL checks have it, not before half of the TTL is over: of a short one it would be told
+    as soon as somebody looks away.
+    """
+    limit = ttl_limit(workspace, DesiredState(falls.new), customs.options)
+    if limit is None or not customs.remind:
+        return None
+    return falls.at - min(timedelta(seconds=limit) / 2, customs.remind)
+
+
 def foresee(workspace: Workspace, around: Circumstances, customs: Customs) -> str:
     """The next transition and its time in a sentence, or why there is none."""
     falls, now = next_fall(workspace, around, customs), around.now
@@ -55,9 +67,9 @@ def foresee(workspace: Workspace, around: Circumstances, customs: Customs) -> st
             f"idleness lowers it in {short(falls.at - now)} ({moment(falls.at)} or a little later)"
         )
     parts = [f"{when} to {falls.new}, unless somebody works in it: {falls.reason}"]
-    remind_at = falls.at - customs.remind
-    if customs.remind and remind_at > now:
-        parts.append(f"a reminder goes out at {moment(remind_at)}")
+    told_at = remind_at(workspace, falls, customs)
+    if told_at is not None and told_at > now:
+        parts.append(f"a reminder goes out at {moment(told_at)}")
     if around.blind_until is not None and _was_blind(workspace, around.blind_until):
         until = moment(around.blind_until)
         parts.append(f"activity was unknown until {until}, so idleness counts from there")

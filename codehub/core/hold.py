@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from codehub.core.express import seconds, short
 from codehub.core.target import aim
 from codehub.model.states import LEVELS, PHASE_OF, DesiredState, IntentSource
+from codehub.model.view import LABELS, Action
+from codehub.model.voice import Voice
 from codehub.model.workspace import NEVER, StartOn
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _DONE: Final = {DesiredState.STANDBY: "stopped", DesiredState.ARCHIVED: "archived"}
 _TTL: Final = {DesiredState.STANDBY: "standby", DesiredState.ARCHIVED: "archive"}
+_BACK: Final = {DesiredState.STANDBY: Action.START, DesiredState.ARCHIVED: Action.RESTORE}
 
 
 def active_override(workspace: Workspace, now: datetime) -> Override | None:
@@ -29,7 +32,9 @@ def active_override(workspace: Workspace, now: datetime) -> Override | None:
     return override if override is not None and override.until > now else None
 
 
-def held(workspace: Workspace, now: datetime, options: PlanOptions) -> str | None:
+def held(
+    workspace: Workspace, now: datetime, options: PlanOptions, voice: Voice = Voice.COMMANDS
+) -> str | None:
     """One sentence on what holds it, None when nothing does.
 
     An override is told even where it holds nothing back: it is another ceiling than the specs say.
@@ -39,7 +44,7 @@ def held(workspace: Workspace, now: datetime, options: PlanOptions) -> str | Non
     rest = aim(workspace, now)
     if rest is DesiredState.DELETED:
         return None
-    cause = _cause(workspace, rest, now, options)
+    cause = _cause(workspace, rest, now, options, voice)
     where = f"declared {workspace.declaration.declared_state}, {_place(workspace, rest)}"
     return f"{where}: {cause}" if cause else None
 
@@ -60,7 +65,11 @@ def _place(workspace: Workspace, rest: DesiredState | None) -> str:
 
 
 def _cause(
-    workspace: Workspace, rest: DesiredState | None, now: datetime, options: PlanOptions
+    workspace: Workspace,
+    rest: DesiredState | None,
+    now: datetime,
+    options: PlanOptions,
+    voice: Voice,
 ) -> str:
     declaration = workspace.declaration
     declared = declaration.declared_state
@@ -71,7 +80,8 @@ def _cause(
     top = override.state if override else declared
     parts = [_overridden(override)] if override else []
     if LEVELS[rest] < LEVELS[top]:
-        parts.append(_lowered(workspace, rest, now, options) + _way_back(workspace, rest, top))
+        back = _way_back(workspace, rest, top, voice)
+        parts.append(_lowered(workspace, rest, now, options) + back)
     return "; ".join(parts)
 
 
@@ -124,8 +134,11 @@ def ttl_limit(workspace: Workspace, rest: DesiredState, options: PlanOptions) ->
     return None if limit == NEVER else limit
 
 
-def _way_back(workspace: Workspace, rest: DesiredState, top: DesiredState) -> str:
+def _way_back(workspace: Workspace, rest: DesiredState, top: DesiredState, voice: Voice) -> str:
     wakes = LEVELS[rest] >= LEVELS[workspace.declaration.wake_from]
     if top is DesiredState.RUNNING and wakes:
         return "; wakes on visit"
-    return f"; codehub restore {workspace.name} brings it back"
+    if voice is Voice.COMMANDS:
+        return f"; codehub restore {workspace.name} brings it back"
+    # No button leads to STANDBY alone.
+    return f"; “{LABELS[_BACK[rest]]}” brings it back" if top is DesiredState.RUNNING else ""

@@ -35,6 +35,14 @@ TERMINAL: Final = frozenset(ErrorReason) - {ErrorReason.ACTION_FAILED, ErrorReas
 MAKES_VOLUME: Final = frozenset({Operation.PROVISIONING, Operation.RESTORING})
 """Operations that name their volume before they make it: until then it is missing rightly."""
 
+VOLUME_MISSING: Final = "VolumeMissing"
+"""Why a home is not ready that `home_store_key` names and nobody finds."""
+
+ARCHIVE_DAMAGED: Final = ErrorReason.ARCHIVE_CORRUPTED.value
+"""The reason of `storage.archive_ready` where the object is there and not as it was recorded."""
+
+_NO_ARCHIVE: Final = frozenset({Presence.ABSENT, Presence.DAMAGED})
+
 CONTAINER_THERE: Final = frozenset({ContainerFact.EXITED, ContainerFact.RUNNING})
 
 
@@ -83,6 +91,8 @@ def check_invariants(workspace: Workspace, facts: Facts) -> Broken | None:
         return Broken(ErrorReason.DATA_LOST, text)
     if _archive_lost(workspace, facts):
         return Broken(ErrorReason.DATA_LOST, f"the archive {status.archive_key} is gone")
+    if _archive_damaged(workspace, facts):
+        return Broken(ErrorReason.ARCHIVE_CORRUPTED, damage(workspace, facts))
     if facts.container in CONTAINER_THERE and volume_ready(workspace, facts) is False:
         text = "there is a container, but no complete volume for it"
         return Broken(ErrorReason.CONTAINER_WITHOUT_VOLUME, text)
@@ -109,10 +119,15 @@ def volume_ready(workspace: Workspace, facts: Facts) -> bool | None:
 
 
 def archive_ready(workspace: Workspace, facts: Facts) -> bool | None:
-    """Whether the archive that `archive_key` names is there with its commit marker."""
-    if workspace.status.archive_key is None or facts.archive is Presence.ABSENT:
+    """Whether the archive that `archive_key` names is there, whole, with its commit marker."""
+    if workspace.status.archive_key is None or facts.archive in _NO_ARCHIVE:
         return False
     return None if facts.archive is Presence.UNKNOWN else True
+
+
+def damage(workspace: Workspace, facts: Facts) -> str:
+    """What is wrong with an archive that is there and not as it was recorded."""
+    return f"the archive {workspace.status.archive_key} is damaged: {facts.damage}"
 
 
 def container_ready(workspace: Workspace, facts: Facts) -> bool | None:
@@ -164,6 +179,11 @@ def _archive_lost(workspace: Workspace, facts: Facts) -> bool:
     return gone and volume_ready(workspace, facts) is False
 
 
+def _archive_damaged(workspace: Workspace, facts: Facts) -> bool:
+    there = workspace.status.archive_key is not None and facts.archive is Presence.DAMAGED
+    return there and volume_ready(workspace, facts) is False
+
+
 def _conditions(
     workspace: Workspace, facts: Facts, broken: Broken | None
 ) -> dict[ConditionName, Condition]:
@@ -172,7 +192,7 @@ def _conditions(
     ready = container_ready(workspace, facts)
     return {
         ConditionName.VOLUME_READY: _condition(home, _volume_reason(workspace, facts), why),
-        ConditionName.ARCHIVE_READY: _condition(archive, _archive_reason(workspace, facts), why),
+        ConditionName.ARCHIVE_READY: _archive_condition(workspace, facts, archive, why),
         ConditionName.CONTAINER_READY: _condition(ready, _container_reason(facts, ready), why),
         ConditionName.HEALTHY: _healthy(broken, home, archive, facts, why),
     }
@@ -190,14 +210,19 @@ def _volume_reason(workspace: Workspace, facts: Facts) -> str:
     if workspace.status.home_store_key is None:
         return "NoVolume"
     if facts.volume is Presence.ABSENT:
-        return "VolumeMissing"
+        return VOLUME_MISSING
     return "VolumeComplete" if facts.volume_complete else "VolumeIncomplete"
 
 
-def _archive_reason(workspace: Workspace, facts: Facts) -> str:
+def _archive_condition(
+    workspace: Workspace, facts: Facts, ready: bool | None, why: str
+) -> Condition:
     if workspace.status.archive_key is None:
-        return "NoArchive"
-    return "ArchiveCommitted" if facts.archive is Presence.PRESENT else "ArchiveMissing"
+        return _condition(ready, "NoArchive", why)
+    if facts.archive is Presence.DAMAGED:
+        return Condition(ConditionStatus.FALSE, ARCHIVE_DAMAGED, damage(workspace, facts))
+    committed = facts.archive is Presence.PRESENT
+    return _condition(ready, "ArchiveCommitted" if committed else "ArchiveMissing", why)
 
 
 def _container_reason(facts: Facts, ready: bool | None) -> str:

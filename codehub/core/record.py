@@ -1,7 +1,7 @@
 """What a judgement and a decision leave in the database: the next status of a workspace.
 
 One function for all of it, so that what must change together changes together: ERROR with its
-reason and no operation, a saved claim with its new generation, a recovery with its retired home.
+reason and no operation, a saved claim with its new generation, a recovery with what it gives up.
 The controller writes the difference in one fenced statement; no difference, no write.
 """
 
@@ -11,15 +11,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codehub.core.deadline import note_blindness
-from codehub.core.judge import MAKES_VOLUME
-from codehub.core.recover import FAILED
+from codehub.core.judge import MAKES_VOLUME, VOLUME_MISSING
+from codehub.core.recover import FAILED, discards_data
 from codehub.core.retry import UNREACHABLE_COUNT
+from codehub.model.conditions import ConditionName
 from codehub.model.decision import (
     Claim,
     Complete,
     Fail,
     Nothing,
     Recover,
+    Release,
     Retry,
     Settle,
     Undelete,
@@ -77,6 +79,8 @@ def _decided(workspace: Workspace, decision: Decision, now: datetime, op_id: UUI
             return _claimed(workspace, decision, now, op_id)
         case Complete():
             return _completed(status, decision, now)
+        case Release():
+            return replace(_at_rest(status), error_reason=None, error_message=None)
         case Retry():
             return _retried(status, decision)
         case Fail():
@@ -97,8 +101,8 @@ def _claimed(workspace: Workspace, claim: Claim, now: datetime, op_id: UUID) -> 
         status = _without_error(status)
     if operation in MAKES_VOLUME:
         status = _next_home(workspace, status)
-    if operation is Operation.DELETING:
-        status = retire_home(status)
+    if operation is Operation.DELETING and not _is_missed(workspace):
+        status = give_up_home(status)
     if operation is Operation.STARTING:
         status = replace(status, container_template=workspace.template_digest)
     return replace(
@@ -109,6 +113,20 @@ def _claimed(workspace: Workspace, claim: Claim, now: datetime, op_id: UUID) -> 
         op_progress={},
         retry_at=None,
     )
+
+
+def _is_missed(workspace: Workspace) -> bool:
+    """Whether the home should be there, is not, and nobody gave it up.
+
+    It stays the home of what is deleted: it may be on a disk that is away, and whoever undeletes
+    the workspace is told that it is lost instead of getting something else in its place.
+    """
+    return _is_missing(workspace.status) and not discards_data(workspace)
+
+
+def _is_missing(status: Status) -> bool:
+    seen = status.conditions.get(ConditionName.VOLUME_READY)
+    return seen is not None and seen.reason == VOLUME_MISSING
 
 
 def _completed(status: Status, complete: Complete, now: datetime) -> Status:
@@ -154,10 +172,23 @@ def _recovered(status: Status, recovery: Recover) -> Status:
     status = replace(_without_error(status), op_progress={})
     if recovery.mode is RecoverMode.PLAIN:
         return status
-    status = retire_home(status)
+    status = give_up_home(status)
     if recovery.mode is RecoverMode.FROM_ARCHIVE:
         return status
     return replace(status, archive_key=None, archive_bytes=None, archive_sha256=None)
+
+
+def give_up_home(status: Status) -> Status:
+    """As a person chose: what is there may go, what nobody finds is kept should it come back.
+
+    It is on a disk that is away, perhaps, and that person took it for gone.
+    """
+    home = status.home_store_key
+    if home is None or not _is_missing(status):
+        return retire_home(status)
+    context = status.home_ctx
+    context = replace(context, restore_marker=None, given_up=(*context.given_up, home))
+    return replace(status, home_store_key=None, home_ctx=context)
 
 
 def retire_home(status: Status) -> Status:

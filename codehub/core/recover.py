@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codehub.core.complete import unknown_facts
-from codehub.core.judge import CONTAINER_THERE, archive_ready, volume_ready
+from codehub.core.judge import CONTAINER_THERE, archive_ready, damage, volume_ready
+from codehub.model.conditions import ConditionName, ConditionStatus, Presence
 from codehub.model.decision import DISCARD_DATA, Nothing, Recover, Wait
 from codehub.model.states import DesiredState, ErrorReason, Operation, RecoverMode
 
@@ -41,6 +42,14 @@ def recover(workspace: Workspace, facts: Facts, broken: Broken | None) -> Recove
             return Nothing(f"nothing is lost, so recover --{mode} would throw the home away")
         case _:
             return Recover(mode, "recovery was asked for")
+
+
+def found_again(workspace: Workspace) -> bool:
+    """Whether what was lost is there again, as it was last seen: then nobody has to choose."""
+    status = workspace.status
+    healthy = status.conditions.get(ConditionName.HEALTHY)
+    sound = healthy is not None and healthy.status is ConditionStatus.TRUE
+    return sound and status.error_reason is ErrorReason.DATA_LOST
 
 
 def requested_mode(workspace: Workspace) -> RecoverMode | None:
@@ -89,6 +98,9 @@ def _replace_lost(
     archive = archive_ready(workspace, facts)
     if archive is None:
         return Wait(None, "the archive is unknown", blind=True)
+    if facts.archive is Presence.DAMAGED:
+        why = damage(workspace, facts)
+        return Nothing(f"{why}; it is kept: put it back whole, or choose recover --accept-empty")
     if not archive:
         return Nothing("there is no archive to recover from: recover --accept-empty is left")
     return Recover(mode, "somebody takes the last archive")

@@ -133,7 +133,7 @@ def _hub(document: HubDocument, source: Source) -> Hub:
         default_runtime=spec.default_runtime,
         prune=spec.prune,
         webhooks=tuple(
-            Webhook(hook.url, tuple(hook.events), hook.secret) for hook in spec.webhooks
+            Webhook(hook.url, tuple(hook.events), hook.secret, hook.name) for hook in spec.webhooks
         ),
         source=source,
     )

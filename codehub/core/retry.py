@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 UNREACHABLE_COUNT: Final = "unreachable_count"
 """Entry of `op_progress`: how often in a row nobody answered."""
 
-_LONGEST: Final = 300
+LONGEST: Final = 300
+"""Characters of a message that is kept."""
 _SPREAD: Final = 997
 
 
@@ -31,7 +32,7 @@ def retry(
     workspace: Workspace, reason: ErrorReason, message: str, now: datetime, rules: Rules
 ) -> Retry | Fail:
     """What follows from a failure with this reason. `message` is for people, free of secrets."""
-    status, text = workspace.status, message[:_LONGEST]
+    status, text = workspace.status, message[:LONGEST]
     if reason is ErrorReason.UNREACHABLE:
         return _ask_again(workspace, text, now, rules)
     count = status.error_count + 1

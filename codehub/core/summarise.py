@@ -17,13 +17,17 @@ from codehub.core.forecast import forecast
 from codehub.core.gauge import progress_words
 from codehub.core.hold import held
 from codehub.core.interrupt import lowering_waits, waiting_words
+from codehub.core.tally import tally_holds, tally_owners, tally_storage
 from codehub.core.target import aim
+from codehub.model.history import Usage
 from codehub.model.report import Progress, Report, ReportError, ReportLine
 from codehub.model.states import PHASE_OF, DesiredState, Operation, Phase
+from codehub.model.voice import Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from codehub.model.history import History
     from codehub.model.plan import Forecast, PlanOptions
     from codehub.model.revision import HubState, Revision
     from codehub.model.workspace import Status, Workspace
@@ -35,13 +39,23 @@ PHASES: Final = (
 """The phases of workspaces that are there, in the order in which they are told."""
 
 
+_UNUSED: Final = Usage()
+
+
 def summarise(
-    state: HubState, *, last_load: Revision | None, now: datetime, options: PlanOptions
+    state: HubState,
+    *,
+    last_load: Revision | None,
+    now: datetime,
+    options: PlanOptions,
+    history: History | None = None,
 ) -> Report:
     """The report of this moment. `last_load` is the newest revision, applied or failed."""
     there = [each for each in state.workspaces if each.status.phase is not Phase.DELETED]
     there.sort(key=lambda each: each.name)
     moves = _first_moves(there, now, options)
+    usage = history.usage if history is not None else {}
+    held_back, idle = tally_holds(there, now, options)
     found = Counter(each.status.phase for each in there)
     return Report(
         generated_at=now,
@@ -51,9 +65,18 @@ def summarise(
         failed=last_load if last_load is not None and not last_load.applied else None,
         counts={phase: found[phase] for phase in PHASES},
         busy=sum(each.status.operation is not Operation.NONE for each in there),
-        lines=tuple(_line(each, moves.get(each.name), now, options) for each in there),
+        lines=tuple(
+            _line(each, moves.get(each.name), usage.get(each.id, _UNUSED), now, options)
+            for each in there
+        ),
         errors=tuple(_error(each) for each in there if each.status.phase is Phase.ERROR),
         drift=detect_drift(there, now),
+        coming=tuple(moves.values()),
+        held=held_back,
+        idle=idle,
+        owners=tally_owners(state.workspaces, usage),
+        storage=tally_storage(state.workspaces),
+        history=history,
     )
 
 
@@ -65,12 +88,16 @@ def progress(status: Status) -> Progress | None:
     return Progress(words, part) if words else None
 
 
-def reason(workspace: Workspace, now: datetime, options: PlanOptions) -> str:
+def reason(
+    workspace: Workspace, now: datetime, options: PlanOptions, voice: Voice = Voice.COMMANDS
+) -> str:
     """One sentence on why it is where it is."""
-    return "; ".join(_reasons(workspace, now, options)) or "as declared"
+    return "; ".join(_reasons(workspace, now, options, voice)) or "as declared"
 
 
-def _reasons(workspace: Workspace, now: datetime, options: PlanOptions) -> Iterator[str]:
+def _reasons(
+    workspace: Workspace, now: datetime, options: PlanOptions, voice: Voice
+) -> Iterator[str]:
     status, wanted = workspace.status, aim(workspace, now)
     if workspace.orphaned:
         yield "no spec declares it any more"
@@ -84,7 +111,7 @@ def _reasons(workspace: Workspace, now: datetime, options: PlanOptions) -> Itera
     if lowering_waits(workspace, now, options):
         yield waiting_words(options)
         return
-    holds = held(workspace, now, options)
+    holds = held(workspace, now, options, voice)
     if holds:
         # What it was declared to be says nothing of one that no spec declares.
         yield holds.partition(": ")[2] if workspace.orphaned else holds
@@ -112,7 +139,11 @@ def _under_way(workspace: Workspace, wanted: DesiredState) -> Iterator[str]:
 
 
 def _line(
-    workspace: Workspace, move: Forecast | None, now: datetime, options: PlanOptions
+    workspace: Workspace,
+    move: Forecast | None,
+    usage: Usage,
+    now: datetime,
+    options: PlanOptions,
 ) -> ReportLine:
     status = workspace.status
     return ReportLine(
@@ -127,6 +158,7 @@ def _line(
         last_access_at=workspace.activity.last_access_at,
         last_access_source=workspace.activity.source,
         declared=None if workspace.orphaned else workspace.declaration.source,
+        usage=usage,
     )
 
 
@@ -145,7 +177,7 @@ def _error(workspace: Workspace) -> ReportError:
 def _first_moves(
     workspaces: list[Workspace], now: datetime, options: PlanOptions
 ) -> Mapping[str, Forecast]:
-    """The next thing that idleness does to each, however far ahead."""
+    """The next thing that idleness does to each, however far ahead, in the order of time."""
     until = datetime.max.replace(tzinfo=now.tzinfo)
     moves: dict[str, Forecast] = {}
     for each in forecast(workspaces, now=now, until=until, options=options):

@@ -37,6 +37,10 @@ FAULTS: Final = 100
 """Faults worth putting into words for one document; garbage has a hundred thousand."""
 
 
+WEBHOOKS: Final = 20
+"""Each has connections of its own, so there is an end to them."""
+
+
 def check_document(data: Mapping[str, object]) -> Document | tuple[Fault, ...]:
     """The document that plain data describes, or everything that is wrong with it by itself."""
     envelope = tuple(_envelope_faults(data))
@@ -52,6 +56,8 @@ def check_document(data: Mapping[str, object]) -> Document | tuple[Fault, ...]:
         return tuple(faults)
     if isinstance(document, WorkspaceDocument):
         faults += _workspace_faults(document)
+    if isinstance(document, HubDocument):
+        faults += _webhook_faults(document)
     return tuple(faults) or document
 
 
@@ -120,6 +126,20 @@ def _workspace_faults(document: WorkspaceDocument) -> Iterator[Fault]:
         yield Fault(("spec", "command", 0), "must name the program to run")
     if spec.renamed_from == document.metadata.name:
         yield Fault(("spec", "renamedFrom"), "is the workspace's own name")
+
+
+def _webhook_faults(document: HubDocument) -> Iterator[Fault]:
+    """Each is known by its address, and where it has one by its name."""
+    hooks = document.spec.webhooks
+    if len(hooks) > WEBHOOKS:
+        yield Fault(("spec", "webhooks"), f"must be at most {WEBHOOKS}, not {len(hooks)}")
+    first: dict[tuple[str, str | None], int] = {}
+    for index, each in enumerate(hooks):
+        for field, value in (("url", each.url), ("name", each.name)):
+            there = first.setdefault((field, value), index)
+            if value is not None and there != index:
+                path = ("spec", "webhooks", index, field)
+                yield Fault(path, f"is that of spec.webhooks[{there}] already")
 
 
 def _declared(written: Sequence[Written]) -> dict[str, dict[str, int]]:

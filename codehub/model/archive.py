@@ -20,7 +20,8 @@ class Fidelity(StrEnum):
     FULL = "full"
     """Everything but sockets and devices, as GNU tar reads it from the volume's directory."""
     COPY = "copy"
-    """Without xattrs, sub-second times and holes: all that an engine's copy call gives."""
+    """All that an engine's copy calls give: no extended attributes (nor access lists), times in
+    whole seconds, holes filled, and sockets left out without being counted."""
 
 
 @dataclass(frozen=True, slots=True)

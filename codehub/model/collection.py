@@ -36,6 +36,8 @@ class Why(StrEnum):
     OPERATION = "operation"
     NEWER = "newer"
     UNKNOWN_WORKSPACE = "unknown-workspace"
+    UNRECORDED = "unrecorded"
+    """Committed by an operation that the database has no record of."""
     OLDER = "older"
     PURGED = "purged"
     GIVEN_UP = "given-up"
@@ -74,7 +76,11 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What the database says of one workspace, as far as it protects archives."""
+    """What the database says of one workspace, as far as it protects archives.
+
+    `noted` are the ids of all operations that its archives may lie under, as far as the database
+    has seen them.
+    """
 
     id: UUID
     name: str
@@ -84,6 +90,7 @@ class Holder:
     wanted: bool = True
     deleted_at: datetime | None = None
     purged: bool = False
+    noted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ class Ledger:
 
     `candidates` are archives that nothing referred to when an earlier collection looked, with the
     time it was first seen. `epoch` counts collections; `confirmed_at` is when an admin last vouched
-    for this database.
+    for this database. Of operations before `noted_since` there is no record.
     """
 
     now: datetime
@@ -100,6 +107,7 @@ class Ledger:
     candidates: Mapping[str, datetime]
     epoch: int = 0
     confirmed_at: datetime | None = None
+    noted_since: datetime | None = None
 
     @property
     def recorded(self) -> int:

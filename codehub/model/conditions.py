@@ -63,6 +63,8 @@ class Presence(StrEnum):
 
     UNKNOWN = "unknown"
     ABSENT = "absent"
+    DAMAGED = "damaged"
+    """There, but not as it was recorded: said of archives alone."""
     PRESENT = "present"
 
 
@@ -72,9 +74,10 @@ class Facts:
 
     `volume` is the volume named by `home_store_key` (ABSENT when none is named). `volume_complete`
     says that it was provisioned empty or that its restore was committed. `archive` is the object
-    and its commit marker under `archive_key`, with the recorded size. `strays` are containers and
-    volumes of this workspace that nothing refers to, and volumes that were retired: they are
-    removed, they are no error.
+    and its commit marker under `archive_key`, with the recorded size; `damage` says how it differs
+    where it is DAMAGED. `strays` are containers and volumes of this workspace that nothing refers
+    to, and volumes that were retired: they are removed, they are no error. `idle` says that no act
+    of the operation in flight runs.
     """
 
     container: ContainerFact = ContainerFact.UNKNOWN
@@ -84,3 +87,7 @@ class Facts:
     archive: Presence = Presence.UNKNOWN
     strays: Presence = Presence.ABSENT
     reasons: tuple[str, ...] = field(default=())
+    exit_code: int | None = None
+    """How a container ended that is EXITED, where its engine says so."""
+    damage: str = ""
+    idle: bool = False

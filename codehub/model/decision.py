@@ -125,6 +125,14 @@ class Complete:
 
 
 @dataclass(frozen=True, slots=True)
+class Release:
+    """The operation in flight ends without effect: something else is wanted, and it only waited."""
+
+    operation: Operation
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Retry:
     """A failure that may pass: try again at `retry_at`.
 
@@ -190,6 +198,7 @@ Decision: TypeAlias = (
     | Claim
     | Continue
     | Complete
+    | Release
     | Retry
     | Fail
     | Recover

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from codehub.model.decision import Rules
 from codehub.model.plan import PlanOptions
+from codehub.model.voice import Voice
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,13 +39,15 @@ class Queued:
     """A place in the queue of those that would run if a limit allowed it, in order of asking.
 
     `owner` is whose limit it is, None for the hub's. `running` are the owner's that take the
-    places; none are named for the hub's limit: they are not theirs to see.
+    places, `stoppable` those among them that can be stopped now; none are named for the hub's
+    limit: they are not theirs to see.
     """
 
     position: int
     limit: int
     owner: str | None = None
     running: tuple[str, ...] = ()
+    stoppable: tuple[str, ...] = ()
 
 
 class BlockKind(StrEnum):
@@ -83,14 +86,15 @@ class Line:
 class Customs:
     """The hub's settings that an explanation depends on.
 
-    `remind` is how long before a TTL people are told; activity that was not read for `stale` makes
-    every TTL wait.
+    `remind` is how long before a TTL people are told, of a short one at its half; activity that was
+    not read for `stale` makes every TTL wait. `voice` is how what to do is said.
     """
 
     options: PlanOptions = field(default_factory=PlanOptions)
     rules: Rules = field(default_factory=Rules)
     remind: timedelta = timedelta(minutes=5)
     stale: timedelta = timedelta(minutes=5)
+    voice: Voice = Voice.COMMANDS
 
 
 @dataclass(frozen=True, slots=True)

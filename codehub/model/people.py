@@ -41,11 +41,15 @@ class TtlPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where to tell of what happens; the secret is a name below the hub's secrets directory."""
+    """Where to tell of what happens; the secret is a name below the hub's secrets directory.
+
+    None among its `events` means all. `name` is what people call it, if they do.
+    """
 
     url: str
     events: tuple[str, ...] = ()
     secret: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

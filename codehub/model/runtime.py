@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from codehub.model.workspace import Resources
 
@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+NOT_MOUNTED: Final = ".codehub-not-mounted"
+
 
 @dataclass(frozen=True, slots=True)
 class VolumeRef:
-    """A home volume: `ws-{id}-home-g{generation}`, one name for one generation, never reused."""
+    """A home volume: `ws-{id}-home-g{generation}`, one name for one generation, never reused.
+
+    `workspace_name` is for people who find the volume without its hub, where it is known.
+    """
 
     workspace_id: UUID
     generation: int
+    workspace_name: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
@@ -53,15 +59,18 @@ class ContainerSeen:
     volume: str | None = None
     exit_code: int | None = None
     started_at: datetime | None = None
+    upstream: Upstream | None = None
+    """Where its port is reached, while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeSeen:
-    """A home volume of this hub, as listed."""
+    """A home volume of this hub, as listed; with its workspace's name when it was made, if told."""
 
     workspace_id: UUID
     name: str
     generation: int
+    workspace_name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,20 @@ class Listing:
 
     containers: tuple[ContainerSeen, ...] = ()
     volumes: tuple[VolumeSeen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCopy:
+    """A home that only its engine can read: a directory in a container that is never started.
+
+    Whoever was given one gives it back; until then the volume is in use. Where the volume should
+    be but is not, the directory holds a file `NOT_MOUNTED`: what is read or written there is then
+    no home.
+    """
+
+    base_url: str
+    container: str
+    directory: str
 
 
 @dataclass(frozen=True, slots=True)

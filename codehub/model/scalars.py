@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
@@ -30,6 +31,7 @@ PERCENT_PATTERN: Final = r"^[1-9][0-9]{0,3}%$"
 
 LABEL_LENGTH: Final = 63
 IMAGE_LENGTH: Final = 512
+URL_LENGTH: Final = 2_000
 TEXT_LENGTH: Final = 10_000
 ENV_LENGTH: Final = 32_000
 """Linux takes no single argument or variable above 128 KiB; a character is at most 4 bytes."""
@@ -139,7 +141,7 @@ def _check_name(value: str) -> str:
 def _check_env_key(value: str) -> str:
     if not _ENV_KEY.fullmatch(value) or len(value) > LABEL_LENGTH * 2:
         raise ValueError("a variable's name is made of letters, digits and '_'")
-    if value == "PORT" or value.startswith("CODEHUB_"):
+    if value in ("HOME", "PORT") or value.startswith("CODEHUB_"):
         raise ValueError("is set by the hub and cannot be declared")
     return value
 
@@ -204,6 +206,14 @@ def _check_url(value: str) -> str:
         raise ValueError("must be an address that starts with http:// or https://")
     if "@" in match[1]:
         raise ValueError("must not carry a user name or password; sign with 'secret' instead")
+    if len(value) > URL_LENGTH:
+        raise ValueError(f"must be at most {URL_LENGTH:,} characters")
+    try:
+        found = urlsplit(value).hostname and urlsplit(value).port != 0
+    except ValueError:
+        found = False
+    if not found:
+        raise ValueError("must name a host, and where it names a port, one from 1 to 65535")
     return value
 
 

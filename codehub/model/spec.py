@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from pydantic.alias_generators import to_camel
 
-from codehub.model.events import EventKind
 from codehub.model.people import Role
 from codehub.model.scalars import (
     Argument,
@@ -35,6 +34,7 @@ from codehub.model.scalars import (
     TtlSeconds,
     Url,
 )
+from codehub.model.webhook import WebhookEvent
 from codehub.model.workspace import (
     ActivityPolicy,
     PathPrefix,
@@ -79,7 +79,7 @@ PathPrefixWord = Annotated[PathPrefix, _word]
 StartOnWord = Annotated[StartOn, _word]
 UpdateWord = Annotated[UpdatePolicy, _word]
 RoleWord = Annotated[Role, _word]
-EventWord = Annotated[EventKind, _word]
+EventWord = Annotated[WebhookEvent, _word]
 StateWord = Literal["RUNNING", "STANDBY", "ARCHIVED"]
 WakeWord = Literal["STANDBY", "ARCHIVED"]
 
@@ -147,6 +147,11 @@ class TtlSpec(Part):
 
 
 class WebhookSpec(Part):
+    name: Name | None = Field(
+        default=None,
+        description="What to call it in lists and commands. Not given: its host.",
+        examples=["chat"],
+    )
     url: Url = Field(
         description="Where to post events: http or https.",
         examples=["https://chat.example.org/hooks/codehub"],
@@ -154,12 +159,12 @@ class WebhookSpec(Part):
     events: list[EventWord] = Field(
         default=[],
         description="Only events of these kinds; none given: all.",
-        examples=[["error", "expiring"]],
+        examples=[["workspace.error", "revision.failed"]],
     )
     secret: SecretName | None = Field(
         default=None,
         description="The name of the secret that signs the posts, below the hub's secrets "
-        "directory.",
+        "directory. Not given: they are not signed.",
         examples=["chat-webhook"],
     )
 
@@ -214,7 +219,8 @@ class WorkspaceSpec(Part):
     )
     env: dict[EnvKey, EnvValue] = Field(
         default={},
-        description="Environment variables; values are text, so quote numbers.",
+        description="Environment variables; values are text, so quote numbers. The hub sets HOME, "
+        "PORT and all that begin with CODEHUB_ itself.",
         examples=[{"LANG": "C.UTF-8"}],
     )
     secret_env: dict[EnvKey, SecretName] = Field(
@@ -321,7 +327,9 @@ class HubSpec(Part):
     webhooks: list[WebhookSpec] = Field(
         default=[],
         description="Whom to tell of what happens.",
-        examples=[[{"url": "https://chat.example.org/hooks/codehub", "events": ["error"]}]],
+        examples=[
+            [{"url": "https://chat.example.org/hooks/codehub", "events": ["workspace.error"]}]
+        ],
     )
 
 

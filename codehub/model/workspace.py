@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from codehub.model.conditions import Condition, ConditionName
+    from codehub.model.runtime import Upstream
 
 NEVER: Final = 0
 """A TTL of NEVER is off; a TTL of None is the hub's setting."""
@@ -144,10 +145,18 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class HomeContext:
-    """What the controller remembers of homes: the restore it committed, and retired volumes."""
+    """What the controller remembers of homes.
+
+    `restore_marker` is the restore it committed; `retired` are volumes that may go. `given_up` are
+    homes that a person gave up while nobody found them: they may come back and hold what nothing
+    else holds, so they are never removed, never used, and never forgotten. `found` are those of
+    them that are there again.
+    """
 
     restore_marker: str | None = None
     retired: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +185,8 @@ class Status:
     observed_generation: int = 0
     deleted_at: datetime | None = None
     purged_at: datetime | None = None
+    upstream: Upstream | None = None
+    """Where the proxy reaches it, while it is RUNNING."""
 
 
 @dataclass(frozen=True, slots=True)

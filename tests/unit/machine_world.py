@@ -218,14 +218,16 @@ intents = st.builds(
 )
 containers = st.sampled_from(ContainerFact)
 known_containers = st.sampled_from([c for c in ContainerFact if c is not ContainerFact.UNKNOWN])
-presences = st.sampled_from(Presence)
+PRESENCES = (Presence.UNKNOWN, Presence.ABSENT, Presence.PRESENT)
+"""What can be said of volumes; archives can be damaged as well."""
+presences = st.sampled_from(PRESENCES)
 facts = st.builds(
     Facts,
     container=containers,
     port_answered=st.booleans(),
     volume=presences,
     volume_complete=st.booleans(),
-    archive=presences,
+    archive=st.sampled_from(Presence),
     strays=presences,
 )
 recoveries = st.sampled_from([None, *(mode.value for mode in RecoverMode), "discard-data"])

@@ -8,7 +8,7 @@ from typing import Any
 from codehub.core.audit import Change, audit
 from codehub.model.events import EventKind
 from codehub.model.states import ErrorReason, Operation, Phase
-from codehub.model.workspace import Status
+from codehub.model.workspace import HomeContext, Status
 
 AWAKE = Status(Phase.RUNNING)
 
@@ -71,3 +71,15 @@ def test_an_error_that_is_over_needs_no_line_of_its_own() -> None:
         broken, "recovery was asked for", error_reason=None, error_count=0, phase=Phase.STANDBY
     )
     assert events == (Change(EventKind.PHASE, "ERROR", "STANDBY", "recovery was asked for"),)
+
+
+def test_a_home_that_is_given_up_and_found_again_is_told_by_its_name() -> None:
+    lost = told(AWAKE, home_ctx=HomeContext(given_up=("home-g1",)))
+    assert [(each.kind, each.old, each.new) for each in lost] == [
+        (EventKind.RECOVER, "home-g1", "given up")
+    ]
+    without = replace(AWAKE, home_ctx=HomeContext(given_up=("home-g1",)))
+    found = told(without, home_ctx=HomeContext(given_up=("home-g1",), found=("home-g1",)))
+    assert [(each.kind, each.old, each.new) for each in found] == [
+        (EventKind.RECOVER, "", "home-g1")
+    ]

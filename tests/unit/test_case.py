@@ -33,7 +33,7 @@ from codehub.model.decision import (
     Rules,
     Wait,
 )
-from codehub.model.runtime import ContainerSeen, VolumeRef, VolumeSeen
+from codehub.model.runtime import ContainerSeen, Upstream, VolumeRef, VolumeSeen
 from codehub.model.states import DesiredState, ErrorReason, Operation, Phase, RecoverMode
 from codehub.model.workspace import HomeContext, Intent, Status, Workspace
 from tests.make import NOW, workspace
@@ -130,6 +130,41 @@ def test_after_three_retries_it_is_in_error() -> None:
     after = case.status(NOW, NEXT)
     assert (after.phase, after.operation) == (Phase.ERROR, Operation.NONE)
     assert after.error_reason is ErrorReason.RETRY_EXCEEDED
+
+
+def ended(**fields: Any) -> Case:
+    """It ran, ended once too often, and nobody stopped it."""
+    crashed = row(Phase.RUNNING, error_count=3, **fields)
+    return look(crashed, Things(container(running=False), (volume(),)))
+
+
+def test_what_it_said_last_is_told_with_its_failure() -> None:
+    assert ended().unheard
+    told = ended().told("no space left on device")
+    assert isinstance(told.decision, Fail)
+    assert told.status(NOW, NEXT).error_message == (
+        "its command ended, and nobody stopped it: no space left on device"
+    )
+    assert ended().told("") == ended()
+
+
+def test_of_many_words_the_last_are_kept() -> None:
+    message = ended().told("x" * 400 + "the end").status(NOW, NEXT).error_message
+    assert message is not None
+    assert len(message) == 300
+    assert message.startswith("its command ended, and nobody stopped it: …x")
+    assert message.endswith("the end")
+
+
+def test_a_failed_act_has_told_it_already() -> None:
+    things = Things(container(running=False), (volume(),))
+    told = look(starting(error_count=3), things, failed(message="ended: no"))
+    assert isinstance(told.decision, Fail)
+    assert not told.unheard
+    assert look(starting(error_count=3), things, Outcome(OP, 1)).unheard
+    late = starting(op_started_at=NOW - 60 * MINUTE)
+    assert look(late, AWAKE).unheard
+    assert not look(late, ASLEEP).unheard, "there is nobody to say anything"
 
 
 def test_that_nobody_answered_is_never_counted() -> None:
@@ -302,6 +337,16 @@ def test_nothing_is_tidied_away_when_it_may_be_all_there_is(fields: Any) -> None
     assert not needs_tidying(later, Things(None, (volume(1),)))
 
 
+def test_a_volume_that_was_retired_for_a_damaged_archive_is_kept() -> None:
+    """It may be all there is; but a half that a restore left is not."""
+    asleep, things = archived(home_generation=1), Things(None, (volume(1),))
+    corrupted = ErrorReason.ARCHIVE_CORRUPTED
+    assert needs_tidying(archived(home_generation=1, error_reason=corrupted), things)
+    after = look(asleep, things, archive=Presence.DAMAGED).status(NOW, NEXT)
+    assert after.error_reason is corrupted
+    assert not needs_tidying(replace(asleep, status=after), things)
+
+
 def test_what_could_not_be_listed_is_not_tidied() -> None:
     assert not needs_tidying(row(home_store_key=None), Things(unknown="no answer"))
 
@@ -318,6 +363,19 @@ def test_retired_volumes_are_remembered_while_nobody_can_look() -> None:
     moved = row(home_ctx=HomeContext(retired=("ws-gone",)))
     after = look(moved, Things(unknown="no answer")).status(NOW, NEXT)
     assert after.home_ctx.retired == ("ws-gone",)
+
+
+def test_a_home_that_was_given_up_is_noticed_when_it_is_there_again() -> None:
+    context = HomeContext(given_up=(HOME,))
+    later = row(home_store_key=VolumeRef(ME, 2).name, home_generation=2, home_ctx=context)
+    away = settled(later, Things(None, (volume(2),)))
+    assert away.status.home_ctx == context
+    back = Things(None, (volume(1), volume(2)))
+    there = settled(away, back)
+    assert there.status.home_ctx == replace(context, found=(HOME,))
+    assert not needs_tidying(there, back)
+    assert settled(there, Things(unknown="no answer")).status.home_ctx.found == (HOME,)
+    assert settled(there, Things(None, (volume(2),))).status.home_ctx == context
 
 
 # The archive
@@ -365,6 +423,30 @@ def test_a_recovery_answers_the_person_who_asked() -> None:
     assert look(broken_start(intent=asked)).answers
 
 
+def recovering(mode: RecoverMode, reason: ErrorReason, **fields: Any) -> Workspace:
+    asked = Intent(DesiredState.RUNNING, recover_requested=mode)
+    return row(Phase.ERROR, intent=asked, error_reason=reason, error_message="gone", **fields)
+
+
+def test_a_recovery_leads_where_it_is_without_the_home_that_was_given_up() -> None:
+    """What still runs there is a stray; it would be an ERROR that nobody could explain."""
+    lost = recovering(RecoverMode.ACCEPT_EMPTY, ErrorReason.DATA_LOST)
+    after = look(lost, Things(container(), ())).status(NOW, NEXT)
+    assert (after.phase, after.error_reason, after.home_store_key) == (Phase.PENDING, None, None)
+    assert after.conditions[ConditionName.HEALTHY].status is ConditionStatus.TRUE
+
+
+def test_a_recovery_that_changes_nothing_says_what_is_still_wrong() -> None:
+    bare = recovering(RecoverMode.PLAIN, ErrorReason.CONTAINER_WITHOUT_VOLUME, home_store_key=None)
+    things = Things(replace(container(), volume=None), ())
+    after = look(bare, things).status(NOW, NEXT)
+    assert (after.phase, after.error_reason) == (
+        Phase.ERROR,
+        ErrorReason.CONTAINER_WITHOUT_VOLUME,
+    )
+    assert after.error_message == "there is a container, but no complete volume for it"
+
+
 def test_a_deletion_without_its_data_answers_when_it_is_claimed() -> None:
     asked = Intent(DesiredState.DELETED, at=NOW, recover_requested=DISCARD_DATA)
     stopping = look(broken_start(intent=asked, op_id=NEXT), AWAKE)
@@ -380,3 +462,43 @@ def test_an_ordinary_claim_answers_nobody() -> None:
     assert isinstance(case.decision, Claim)
     assert not case.answers
     assert look(workspace(), NOTHING).decision_operation is Operation.PROVISIONING
+
+
+# Where it is reached
+
+HERE, THERE = Upstream("127.0.0.1", 40001), Upstream("127.0.0.1", 40002)
+
+
+def at(upstream: Upstream | None, *, running: bool = True) -> Things:
+    return Things(replace(container(running=running), upstream=upstream), (volume(),))
+
+
+def test_a_workspace_that_came_up_is_reached_where_it_was_seen() -> None:
+    case = look(starting(), at(HERE), Outcome(OP, 1))
+    assert case.status(NOW, NEXT).upstream == HERE
+
+
+def test_another_port_is_stored_though_nothing_else_changed() -> None:
+    case = look(settled(row(Phase.RUNNING, upstream=HERE), at(HERE)), at(THERE))
+    assert case.status(NOW, NEXT).upstream == THERE
+
+
+def test_the_same_port_is_nothing_to_store() -> None:
+    resting = settled(row(Phase.RUNNING, upstream=HERE), at(HERE))
+    assert look(resting, at(HERE)).status(NOW, NEXT) is resting.status
+
+
+def test_who_cannot_be_seen_stays_where_it_was() -> None:
+    case = look(row(Phase.RUNNING, upstream=HERE), Things(unknown="no answer"))
+    assert case.status(NOW, NEXT).upstream == HERE
+
+
+def test_what_does_not_run_is_reached_nowhere() -> None:
+    assert look(row(Phase.RUNNING, upstream=HERE), ASLEEP).status(NOW, NEXT).upstream is None
+    gone = at(None, running=False)
+    assert look(row(Phase.RUNNING, upstream=HERE), gone).status(NOW, NEXT).upstream is None
+
+
+def settled(each: Workspace, things: Things) -> Workspace:
+    """The row after a pass that saw this."""
+    return replace(each, status=look(each, things).status(NOW, NEXT))

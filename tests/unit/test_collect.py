@@ -162,6 +162,58 @@ def test_an_unknown_workspace_keeps_everything_until_somebody_vouches_for_the_da
     assert vouched == {key(5): Why.GIVEN_UP, key(6): Why.UNKNOWN_WORKSPACE}
 
 
+SINCE = NOW - 20 * HOUR
+"""Operations are noted from then on."""
+
+
+def noted(*ops: int) -> frozenset[str]:
+    return frozenset(str(UUID(int=op)) for op in ops)
+
+
+def test_a_committed_archive_of_an_operation_without_a_record_is_kept() -> None:
+    """Made after the backup that this database comes from, and before the archive in use."""
+    inventory = stock(objects(5, 9), objects(6, 6), objects(7, 4))
+    restored = holder(archive_key=key(7), noted=noted(5, 7))
+    assert reasons(inventory, ledger(restored, noted_since=SINCE)) == {
+        key(5): Why.OLDER,
+        key(6): Why.UNRECORDED,
+        key(7): Why.CURRENT,
+    }
+
+
+@pytest.mark.parametrize("fields", [{"purged": True}, {"archive_key": key(5)}])
+def test_without_a_record_it_is_kept_whatever_else_the_database_says(fields: Any) -> None:
+    known = holder(**{"archive_key": key(7), "noted": noted(5, 7), **fields})
+    inventory = stock(objects(5, 9), objects(6, 6), objects(7, 4))
+    assert reasons(inventory, ledger(known, noted_since=SINCE))[key(6)] is Why.UNRECORDED
+
+
+def test_somebody_who_vouches_for_the_database_gives_up_what_has_no_record() -> None:
+    inventory = stock(objects(5, 9), objects(6, 6), objects(7, 4))
+    known = holder(archive_key=key(7), noted=noted(7))
+    vouched = ledger(known, noted_since=SINCE, confirmed_at=NOW - 7 * HOUR)
+    found = reasons(inventory, vouched)
+    assert (found[key(5)], found[key(6)]) == (Why.OLDER, Why.UNRECORDED)
+    newer = reasons(inventory, replace(vouched, confirmed_at=NOW))
+    assert newer[key(6)] is Why.OLDER
+
+
+def test_what_a_job_left_that_outlived_its_leader_has_a_record_and_goes() -> None:
+    inventory = stock(objects(6, 6), objects(6, 6, attempt="2"), objects(7, 4))
+    known = holder(archive_key=key(7), noted=noted(6, 7))
+    found = reasons(inventory, ledger(known, noted_since=SINCE))
+    assert [*found.values()] == [Why.OLDER, Why.OLDER, Why.CURRENT]
+
+
+@pytest.mark.parametrize(("since", "meta"), [(NOW - 5 * HOUR, True), (None, True), (SINCE, False)])
+def test_what_was_made_before_there_were_records_or_never_committed_needs_none(
+    since: Any, meta: bool
+) -> None:
+    inventory = stock(objects(6, 6, meta=meta), objects(7, 4))
+    known = holder(archive_key=key(7), noted=noted(7))
+    assert reasons(inventory, ledger(known, noted_since=since))[key(6)] is Why.OLDER
+
+
 @pytest.mark.parametrize(
     ("seen", "fate"),
     [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from codehub.config import load_settings
+from codehub.config import Settings, load_settings
 from codehub.errors import UsageError
 from codehub.model.workspace import Runtime
 from codehub.wiring import HubChoice, enabled_runtimes, find_hub
@@ -36,6 +37,41 @@ def test_a_wrong_setting_is_named_and_its_value_is_not(monkeypatch: pytest.Monke
     with pytest.raises(UsageError, match="TTL_STANDBY_SECONDS") as raised:
         load_settings()
     assert "s3cret" not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        (
+            "DOCKER_NETWORK",
+            "host",
+            "must be a network of its own: workspaces cannot share that one",
+        ),
+        ("AUTH_TRUSTED_ADDRESSES", "x", "must be addresses or networks such as 10.0.0.0/8"),
+        ("RUNTIME_ENABLED", "process,podman", "must be 'docker', 'process' or 'kubernetes'"),
+        ("TTL_STANDBY_SECONDS", "1.5", "must be a whole number"),
+        ("S3_READ_TIMEOUT", "soon", "must be a number"),
+        ("S3_READ_TIMEOUT", "3601", "must be less than or equal to 3600"),
+        ("METRICS_LISTEN", "9464", "must be written like 127.0.0.1:9464"),
+        ("LOG_FORMAT", "xml", "must be 'console' or 'json'"),
+    ],
+)
+def test_what_is_wrong_with_a_setting_is_said_plainly(
+    name: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError) as raised:
+        load_settings()
+    assert raised.value.message == f"setting {name}: {words}"
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_no_setting_is_refused_in_anothers_words(name: str, tmp_path: Path) -> None:
+    (tmp_path / "codehub.toml").write_text(f"{name} = {{wrong = 1}}\n")
+    with pytest.raises(UsageError) as raised:
+        load_settings()
+    assert raised.value.message.startswith(f"setting {name.upper()}: must be ")
+    assert not re.search("input|valid|value error|<class", raised.value.message.lower())
 
 
 def test_a_broken_file_is_a_clear_error(tmp_path: Path) -> None:
@@ -70,3 +106,12 @@ def test_processes_need_asking_for_on_a_shared_hub(
     monkeypatch.setenv("RUNTIME_ENABLED", "process, docker")
     asked = load_settings()
     assert enabled_runtimes(shared, asked) == {Runtime.DOCKER, Runtime.PROCESS}
+
+
+@pytest.mark.parametrize("network", ["host", "none", "default", "container:x"])
+def test_workspaces_never_share_the_machines_network(
+    network: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_NETWORK", network)
+    with pytest.raises(UsageError, match="cannot share that one"):
+        load_settings()

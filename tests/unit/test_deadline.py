@@ -40,7 +40,7 @@ def test_a_data_move_may_take_any_time_while_it_progresses() -> None:
 
 def test_a_pull_counts_by_progress_and_the_start_from_the_image() -> None:
     pulling = flying(Operation.STARTING, stage="pull", at=at(1000))
-    pulled = flying(Operation.STARTING, stage="pull", at=at(1000), image_ready_at=at(1001))
+    pulled = flying(Operation.STARTING, stage="start", at=at(1001))
     assert deadline(pulling, NOW, Rules()) == NOW + 1300 * SECOND
     assert deadline(pulled, NOW, Rules()) == NOW + 1121 * SECOND
 

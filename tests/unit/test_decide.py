@@ -75,7 +75,24 @@ def test_a_crash_loop_ends_in_error() -> None:
     hub, _ = run(crashed(later(hub)))
     assert hub.status.phase is Phase.ERROR
     assert hub.status.error_reason is ErrorReason.RETRY_EXCEEDED
-    assert hub.status.error_message == "the container is exited, and nobody stopped it"
+    assert hub.status.error_message == "its command ended, and nobody stopped it"
+
+
+@pytest.mark.parametrize(
+    ("seen", "says"),
+    [
+        (Facts(ContainerFact.EXITED, exit_code=3), "its command ended with exit code 3"),
+        (Facts(ContainerFact.EXITED, exit_code=0), "its command ended with exit code 0"),
+        (Facts(ContainerFact.EXITED), "its command ended"),
+        (Facts(ContainerFact.ABSENT), "its container is gone"),
+    ],
+)
+def test_an_unplanned_exit_says_how_it_ended(seen: Facts, says: str) -> None:
+    status = Status(Phase.RUNNING, home_store_key=HOME)
+    there = replace(seen, volume=Presence.PRESENT, archive=Presence.ABSENT)
+    decision = decide(workspace(status=status), there, NOW, RULES)
+    assert isinstance(decision, Retry)
+    assert decision.message == f"{says}, and nobody stopped it"
 
 
 def test_five_good_minutes_forgive_earlier_failures() -> None:
@@ -171,6 +188,9 @@ def test_in_flight_it_goes_on_waits_for_the_next_try_and_times_out() -> None:
     assert decide(row, DOWN, NOW, RULES) == Continue(Operation.STARTING, until)
     assert decide(row, DOWN, until, RULES) == Fail(
         ErrorReason.TIMEOUT, "STARTING got nowhere in 120 s", Operation.STARTING, 1
+    )
+    assert decide(row, replace(UP, port_answered=False), until, RULES) == Fail(
+        ErrorReason.TIMEOUT, "its port did not answer within 120 s", Operation.STARTING, 1
     )
     trying = flying(Operation.STARTING, retry_at=until)
     assert decide(trying, DOWN, NOW, RULES) == Wait(until, "STARTING failed and is tried again")

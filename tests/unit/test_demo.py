@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codehub.adapters.process.probe import free_port
 from codehub.demo.messages import MAX_BODY, Bad, parse_head
 from codehub.demo.notes import Notes
 from codehub.demo.terminal import HELP, duration, reply
@@ -260,8 +260,7 @@ def test_a_duration_is_short(seconds: int, text: str) -> None:
 
 
 def test_it_serves_where_it_is_told_and_ends_at_sigterm(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port(())
     with subprocess.Popen(
         [sys.executable, "-m", "codehub.demo"],
         cwd=tmp_path,

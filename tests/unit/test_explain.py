@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from codehub.core.block import moment
 from codehub.core.explain import explain
 from codehub.core.gauge import amount, progress_words
 from codehub.model.conditions import Condition, ConditionName, ConditionStatus
@@ -26,6 +27,7 @@ from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operat
 from codehub.model.workspace import (
     NEVER,
     Activity,
+    HomeContext,
     Intent,
     Override,
     Status,
@@ -230,6 +232,32 @@ def test_the_next_transition_and_its_time() -> None:
     assert "a reminder goes out at 2026-11-01 12:45:00 UTC" in text
 
 
+@pytest.mark.parametrize(
+    ("ttl", "remind", "before"),
+    [
+        (3600, 5 * MINUTE, 5 * MINUTE),
+        (600, 5 * MINUTE, 5 * MINUTE),
+        (480, 5 * MINUTE, 4 * MINUTE),
+        (60, 5 * MINUTE, MINUTE / 2),
+        (3600, 45 * MINUTE, 30 * MINUTE),
+    ],
+)
+def test_a_short_ttl_reminds_at_its_half(ttl: int, remind: timedelta, before: timedelta) -> None:
+    """As the TTL check does it (`store/ttl.py`), in the values and in the sentence."""
+    row = awake(ttl=Ttl(ttl, busy_cpu=0), activity=Activity(NOW, "input"))
+    explanation = explained(row, Customs(remind=remind))
+    at = NOW + timedelta(seconds=ttl) - before
+    assert explanation.remind_at == at
+    assert f"a reminder goes out at {moment(at)}" in line(explanation, "next")
+
+
+def test_no_reminder_is_announced_where_none_is_wanted() -> None:
+    explanation = explained(awake(), Customs(remind=timedelta(0)))
+    assert explanation.next is not None
+    assert explanation.remind_at is None
+    assert "reminder" not in line(explanation, "next")
+
+
 def test_a_reminder_that_went_out_is_not_announced() -> None:
     row = awake(activity=Activity(NOW - 57 * MINUTE, "input"))
     assert "reminder" not in line(explained(row), "next")
@@ -380,11 +408,18 @@ def test_an_operation_tells_how_far_it_is_and_when_it_is_given_up() -> None:
 
 
 def test_a_limit_of_the_owner_names_what_runs() -> None:
-    queued = Queued(position=2, limit=1, owner="alice", running=("web",))
+    queued = Queued(2, 1, "alice", running=("web", "lab"), stoppable=("lab",))
     said = blocks(explained(asleep(desired=RUNNING), queued=queued))[BlockKind.LIMIT]
-    assert "alice may run 1 at once and has as many (web)" in said
+    assert "alice may run 1 at once and has as many (web, lab)" in said
     assert "number 2 of those that wait" in said
-    assert "codehub stop web" in said
+    assert "codehub stop lab" in said
+
+
+def test_what_cannot_be_stopped_is_not_advised_to_be() -> None:
+    queued = Queued(2, 1, "alice", running=("web",))
+    said = blocks(explained(asleep(desired=RUNNING), queued=queued))[BlockKind.LIMIT]
+    assert "has as many (web)" in said
+    assert "stop" not in said
 
 
 def test_a_limit_of_the_hub_names_nobody() -> None:
@@ -495,3 +530,23 @@ def test_amounts_are_rounded(count: int, said: str) -> None:
 )
 def test_progress_in_words(progress: dict[str, object], said: str) -> None:
     assert progress_words(progress) == said
+
+
+@pytest.mark.parametrize("deleted_at", [None, NOW])
+def test_a_home_that_came_back_after_it_was_given_up_is_named(deleted_at: datetime | None) -> None:
+    context = HomeContext(given_up=("ws-1-home-g1", "ws-1-home-g2"), found=("ws-1-home-g2",))
+    fields = {"home_ctx": context, "deleted_at": deleted_at}
+    assert line(explained(asleep(status_fields=fields)), "found") == (
+        "ws-1-home-g2, given up while nobody found it; it is kept and not used: look into it by "
+        "hand, copy out what is needed, then remove it by hand"
+    )
+
+
+def test_a_loss_that_is_over_is_not_called_one() -> None:
+    sound = {ConditionName.HEALTHY: Condition(ConditionStatus.TRUE)}
+    fields = {"home_store_key": "v", "conditions": sound}
+    row = broken(ErrorReason.DATA_LOST, failed="NONE", status_fields=fields)
+    assert blocks(explained(row))[BlockKind.ERROR] == (
+        "DataLost: what was gone is there again -> "
+        "its home is there again: 'codehub recover api' takes it"
+    )

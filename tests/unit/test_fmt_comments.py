@@ -127,7 +127,7 @@ def test_fields_inside_a_list_are_ordered_and_the_dash_stays_in_front() -> None:
         kind: Hub
         spec:
           webhooks:
-            - events: [error]  # only these
+            - events: [workspace.error]  # only these
               # where to
               url: https://a.example
             - secret: s
@@ -140,7 +140,7 @@ def test_fields_inside_a_list_are_ordered_and_the_dash_stays_in_front() -> None:
           webhooks:
             # where to
             - url: https://a.example
-              events: [error]  # only these
+              events: [workspace.error]  # only these
             - url: https://b.example
               secret: s
         """)

@@ -42,7 +42,7 @@ def test_unknown_is_not_absent() -> None:
     assert calculate_phase(there, facts("absent", "unknown")) is Phase.RUNNING
 
 
-@pytest.mark.parametrize("archive", ["unknown", "absent", "present"])
+@pytest.mark.parametrize("archive", ["unknown", "absent", "damaged", "present"])
 def test_the_archive_does_not_matter_where_there_is_a_volume(archive: str) -> None:
     seen = facts("absent", "present", archive)
     assert calculate_phase(row(**KEYS), seen) is Phase.STANDBY
@@ -71,6 +71,18 @@ def test_loss_of_data_is_told_before_the_container_without_its_volume() -> None:
 
 def test_a_retired_volume_is_not_lost() -> None:
     assert check_invariants(row(archive_key="key"), facts(archive="present")) is None
+
+
+def test_an_archive_that_is_damaged_is_not_gone() -> None:
+    seen = replace(facts(archive="damaged"), damage="9 bytes are there, 10 were stored")
+    told = "the archive key is damaged: 9 bytes are there, 10 were stored"
+    broken = check_invariants(row(archive_key="key"), seen)
+    assert broken is not None
+    assert (broken.reason, broken.message) == (ErrorReason.ARCHIVE_CORRUPTED, told)
+    for each in (row(archive_key="key"), row(**KEYS)):
+        ready = judge(each, seen, NOW).conditions[ConditionName.ARCHIVE_READY]
+        assert (ready.status, ready.reason) == (ConditionStatus.FALSE, "ArchiveCorrupted")
+        assert ready.message == told
 
 
 def test_a_deleted_workspace_breaks_nothing() -> None:

@@ -41,6 +41,7 @@ from tests.unit.machine_world import (
     HOME,
     OLD_KEY,
     OP,
+    PRESENCES,
     RULES,
     World,
     archive_key,
@@ -200,7 +201,7 @@ def _revelations(seen: Facts) -> list[Facts]:
     choices = product(
         containers if seen.container is ContainerFact.UNKNOWN else [seen.container],
         there if seen.volume is Presence.UNKNOWN else [seen.volume],
-        there if seen.archive is Presence.UNKNOWN else [seen.archive],
+        [*there, Presence.DAMAGED] if seen.archive is Presence.UNKNOWN else [seen.archive],
         there if seen.strays is Presence.UNKNOWN else [seen.strays],
     )
     return [
@@ -212,8 +213,8 @@ def _revelations(seen: Facts) -> list[Facts]:
 EVERY_FACT = [
     Facts(container, True, volume, whole, archive, strays)
     for container in ContainerFact
-    for volume, whole in product(Presence, (True, False))
-    for archive, strays in product(Presence, Presence)
+    for volume, whole in product(PRESENCES, (True, False))
+    for archive, strays in product(Presence, PRESENCES)
 ]
 REVEALED = {seen: _revelations(seen) for seen in EVERY_FACT}
 

@@ -1,4 +1,4 @@
-"""What a request gets that is not forwarded: the whole table, and who wakes."""
+"""What a request gets that is not forwarded: the whole table."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
 from codehub.model.workspace import Intent, Override, Status
-from codehub.proxy.answers import is_visit, notice, wants_page
+from codehub.proxy.notices import notice
 from codehub.proxy.outcome import outcome
-from codehub.proxy.wire import Head, Request
+from codehub.proxy.seam import RequestHead
 from codehub.render.pages import Trouble, Waiting
 from codehub.store.workspaces import Found
 from tests.make import NOW, workspace
@@ -24,11 +24,6 @@ def found(phase: Phase, operation: Operation = Operation.NONE, **fields: Any) ->
     status = Status(phase, operation=operation, op_started_at=NOW - timedelta(minutes=1))
     fields.setdefault("intent", LOWERED)
     return Found(workspace("api", status=status, **fields), NOW, "5c110904fbe7aa01")
-
-
-def asked(method: str = "GET", **headers: str) -> Request:
-    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    return Request(method, "/w/api/", Head(f"{method} /w/api/ HTTP/1.1", named))
 
 
 CASES = {
@@ -46,6 +41,7 @@ CASES = {
     "wakes": (found(Phase.ARCHIVED, wake_from=ARCHIVED), 503, True, "Waking"),
     "pending": (found(Phase.PENDING), 502, False, "not started"),
     "ceiling": (found(Phase.STANDBY, declared_state=STANDBY), 502, False, "held"),
+    "lowered": (found(Phase.RUNNING, Operation.STOPPING, declared_state=STANDBY), 502, False, "he"),
 }
 
 
@@ -58,10 +54,17 @@ def test_the_table(name: str) -> None:
     assert title in result.said.title
 
 
-def test_a_running_one_is_forwarded_even_if_it_is_held_or_leaving() -> None:
+def test_a_running_one_is_forwarded_even_if_it_is_held() -> None:
     assert outcome(found(Phase.RUNNING)) is None
     assert outcome(found(Phase.RUNNING, suspend=True)) is None
-    assert outcome(found(Phase.RUNNING, intent=Intent(DesiredState.DELETED))) is None
+    assert outcome(found(Phase.RUNNING, declared_state=STANDBY)) is None
+
+
+def test_one_that_is_leaving_is_gone_for_visitors_as_soon_as_that_is_wanted() -> None:
+    """Its owner still sees why, should it not get away."""
+    leaving = Intent(DesiredState.DELETED)
+    assert outcome(found(Phase.RUNNING, intent=leaving)) == outcome(None)
+    assert outcome(found(Phase.ERROR, intent=leaving)) != outcome(None)
 
 
 def test_unknown_and_deleted_look_alike() -> None:
@@ -115,33 +118,11 @@ def test_progress_is_shown_while_one_waits() -> None:
     assert "for 2m" in result.said.details[0]
 
 
-@pytest.mark.parametrize(
-    ("request_", "page", "visit"),
-    [
-        (asked(Accept="text/html,*/*"), True, True),
-        (asked(Accept="text/html", Sec_Fetch_Mode="navigate"), True, True),
-        (
-            asked(Accept="text/html", Sec_Fetch_Mode="navigate", Sec_Fetch_Dest="iframe"),
-            True,
-            False,
-        ),
-        (asked(Accept="text/html", Sec_Fetch_Mode="cors"), False, False),
-        (asked("HEAD", Accept="text/html"), True, False),
-        (asked("POST", Accept="text/html"), False, False),
-        (asked(Accept="application/json"), False, False),
-        (asked(), False, False),
-        (asked(Accept="text/html", Connection="upgrade", Upgrade="websocket"), False, False),
-    ],
-)
-def test_who_sees_a_page_and_who_comes_to_visit(request_: Request, page: bool, visit: bool) -> None:
-    assert wants_page(request_) is page
-    assert is_visit(request_) is visit
-
-
 def test_programs_get_a_problem_in_json_with_when_to_come_back() -> None:
     result = outcome(found(Phase.STANDBY))
     assert result is not None
-    answer = notice(asked(), result.status, result.said)
-    assert answer.media_type == "application/problem+json"
+    answer = notice(RequestHead(b"GET", b"/w/api/", [], "192.0.2.1"), result, None)
+    assert (b"Content-Type", b"application/problem+json") in answer.headers
+    assert isinstance(answer.body, bytes)
     assert b'"status": 503' in answer.body
-    assert ("Retry-After", "2") in answer.headers
+    assert (b"Retry-After", b"2") in answer.headers

@@ -148,6 +148,16 @@ def test_recovery_gives_up_what_was_chosen_and_no_more(
     assert (new.archive_bytes is None) is (archive is None)
 
 
+@pytest.mark.parametrize("mode", [RecoverMode.FROM_ARCHIVE, RecoverMode.ACCEPT_EMPTY])
+def test_a_home_that_nobody_finds_is_given_up_and_not_retired(mode: RecoverMode) -> None:
+    """It may go when it is retired, and it may be all there is when it comes back."""
+    earlier = HomeContext(given_up=("home-g0",))
+    old = Status(Phase.ERROR, error_reason=ErrorReason.DATA_LOST, home_ctx=earlier, **KEYS)
+    new = stored(old, Recover(mode, ""), replace(HOMED, volume=Presence.ABSENT))
+    assert new.home_store_key is None
+    assert new.home_ctx == HomeContext(given_up=("home-g0", "home-g1"))
+
+
 def test_settling_and_undeleting() -> None:
     tired = Status(phase=Phase.RUNNING, error_count=2, error_reason=ErrorReason.ACTION_FAILED)
     assert stored(tired, Settle("")).error_count == 0

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from codehub.model.conditions import ContainerFact
+from codehub.core.decide import decide
+from codehub.model.conditions import ContainerFact, Facts, Presence
 from codehub.model.decision import Claim, Nothing, Recover, Wait
 from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
-from tests.make import workspace
-from tests.unit.machine_world import World, fail, run, tick
+from tests.make import NOW, workspace
+from tests.unit.machine_world import RULES, World, fail, run, tick
 
 
 def lost(*, archived: bool) -> World:
@@ -49,6 +50,16 @@ def test_from_archive_without_one_gives_up_nothing() -> None:
     before = lost(archived=False)
     end, _ = run(asked(before, "from-archive"))
     assert end.status == before.status
+
+
+def test_from_archive_says_that_it_is_damaged_and_gives_up_nothing() -> None:
+    world = asked(lost(archived=True), "from-archive")
+    seen = Facts(
+        ContainerFact.ABSENT, volume=Presence.ABSENT, archive=Presence.DAMAGED, damage="half of it"
+    )
+    decision = decide(world.workspace, seen, NOW, RULES)
+    assert isinstance(decision, Nothing)
+    assert "is damaged: half of it; it is kept" in decision.why
 
 
 def test_from_archive_waits_for_a_store_that_does_not_answer() -> None:

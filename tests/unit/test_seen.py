@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -132,6 +133,13 @@ def test_what_the_engine_says_of_the_container(
     assert facts(housed(2), Things(found, (volume(2),))).container is fact
 
 
+def test_how_a_container_ended_is_known_where_its_engine_says_so() -> None:
+    ended = replace(container(running=False), exit_code=3)
+    assert facts(housed(2), Things(ended, (volume(2),))).exit_code == 3
+    assert facts(housed(2), Things(container(), (volume(2),))).exit_code is None
+    assert facts(housed(2), Things(None, (volume(2),))).exit_code is None
+
+
 def test_a_home_counts_by_its_exact_name() -> None:
     assert facts(housed(2), Things(None, (volume(2),))).volume is Presence.PRESENT
     assert facts(housed(2), Things(None, (volume(1), volume(3)))).volume is Presence.ABSENT
@@ -176,3 +184,10 @@ def test_why_nothing_is_known_of_the_archive_is_told_where_that_is_so() -> None:
     silent = Things(unknown="no answer")
     assert reasons(silent, Presence.UNKNOWN) == ("no answer", "the store is away")
     assert reasons(silent, Presence.ABSENT) == ("no answer",)
+
+
+def test_a_home_that_was_given_up_is_no_stray() -> None:
+    row = housed(3, home_ctx=HomeContext(given_up=(volume(1).name,)))
+    things = Things(None, (volume(1), volume(2), volume(3)))
+    assert stray_volumes(row, things) == (volume(2),)
+    assert facts(row, Things(None, (volume(1), volume(3)))).strays is Presence.ABSENT

@@ -145,7 +145,8 @@ def test_users_and_the_hub_arrive(tmp_path: Path) -> None:
     )
     text = hub(
         "{maxRunningPerUser: 2, maxRunningGlobal: 100, defaultRuntime: docker, prune: false,"
-        " webhooks: [{url: 'https://example.org/x', events: [error], secret: hook}]}"
+        " webhooks: [{url: 'https://example.org/x', events: [workspace.error], secret: hook},"
+        " {name: chat, url: 'http://[::1]:8080'}]}"
     )
     loaded = load(tmp_path, bob, text)
     source = Source(f"{tmp_path}/f0.yaml", 1)
@@ -158,7 +159,10 @@ def test_users_and_the_hub_arrive(tmp_path: Path) -> None:
         max_running_global=100,
         default_runtime=Runtime.DOCKER,
         prune=False,
-        webhooks=(Webhook("https://example.org/x", ("error",), "hook"),),
+        webhooks=(
+            Webhook("https://example.org/x", ("workspace.error",), "hook"),
+            Webhook("http://[::1]:8080", name="chat"),
+        ),
         source=Source(f"{tmp_path}/f1.yaml", 1),
     )
 

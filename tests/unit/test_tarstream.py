@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from codehub.errors import ArchiveCorrupted
 from codehub.jobs.guard import Footprints, Guard
-from codehub.jobs.tarstream import DEVICES, END, Member, TarStream, padded, readable
+from codehub.jobs.tarheader import DEVICES, END, Member, padded, readable
+from codehub.jobs.tarstream import TarStream
 
 
 def build(*members: tuple[str, bytes, int]) -> bytes:

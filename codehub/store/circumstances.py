@@ -10,7 +10,7 @@ from codehub.model.states import Operation, Phase
 from codehub.store.advisory import somebody_leads
 from codehub.store.connect import transaction
 from codehub.store.events import last_event
-from codehub.store.places import read_places
+from codehub.store.places import HAS_PLACE, STOPPABLE, read_places
 from codehub.store.revisions import declares
 from codehub.store.rows import COLUMNS, workspace_of
 from codehub.store.workspaces import fetch
@@ -34,11 +34,14 @@ ORDER BY w.deleted_at DESC NULLS FIRST, w.id LIMIT 1
 """
 
 # What has a place among those that run: the owner's by name, the rest by number.
-RUNNING: Final = """
+RUNNING: Final = f"""
 SELECT count(*) AS everybody,
-       COALESCE(array_agg(w.name ORDER BY w.name) FILTER (WHERE u.name = %(owner)s), '{}') AS own
+       COALESCE(array_agg(w.name ORDER BY w.name)
+                FILTER (WHERE u.name = %(owner)s), '{{}}') AS own,
+       COALESCE(array_agg(w.name ORDER BY w.name)
+                FILTER (WHERE u.name = %(owner)s AND {STOPPABLE}), '{{}}') AS stoppable
 FROM workspaces w JOIN users u ON u.id = w.owner_user_id
-WHERE w.deleted_at IS NULL AND (w.phase = 'RUNNING' OR w.operation IN ('STARTING', 'STOPPING'))
+WHERE w.deleted_at IS NULL AND {HAS_PLACE}
 """
 
 ACTIVITY: Final = "SELECT drained_at, blind_until FROM activity_sync"
@@ -75,6 +78,14 @@ async def read_circumstances(
         )
 
 
+async def read_queue(
+    conn: AsyncConnection[DictRow], workspace: Workspace, *, per_user: int, everybody: int
+) -> Queued | None:
+    """Its place behind those that run; None where it has one of theirs, or none at all."""
+    places = await read_places(conn, [workspace.id], per_user=per_user, everybody=everybody)
+    return await _queued(conn, workspace, places.get(workspace.id))
+
+
 async def read_leadership(conn: AsyncConnection[DictRow]) -> Leadership:
     """Who leads now, or led last."""
     held, row = await somebody_leads(conn), await _first(conn, LEADER)
@@ -101,8 +112,9 @@ async def _queued(
     owner = workspace.declaration.owner
     running = await _first(conn, RUNNING, {"owner": owner})
     if place.own > place.own_limit:
-        own = tuple(running["own"])
-        return Queued(place.own - max(place.own_limit, len(own)), place.own_limit, owner, own)
+        own, stoppable = tuple(running["own"]), tuple(running["stoppable"])
+        ahead = max(place.own_limit, len(own))
+        return Queued(place.own - ahead, place.own_limit, owner, own, stoppable)
     taken = max(place.overall_limit, running["everybody"])
     return Queued(place.overall - taken, place.overall_limit)
 

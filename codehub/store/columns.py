@@ -105,6 +105,8 @@ def status_columns(status: Status) -> dict[str, Any]:
         "home_ctx": _without_none(
             restore_marker=status.home_ctx.restore_marker,
             retired=list(status.home_ctx.retired) or None,
+            given_up=list(status.home_ctx.given_up) or None,
+            found=list(status.home_ctx.found) or None,
         ),
         "container_template": status.container_template,
         "error_reason": status.error_reason and status.error_reason.value,
@@ -114,6 +116,8 @@ def status_columns(status: Status) -> dict[str, Any]:
         "observed_generation": status.observed_generation,
         "deleted_at": _time(status.deleted_at),
         "purged_at": _time(status.purged_at),
+        "upstream_host": status.upstream and status.upstream.host,
+        "upstream_port": status.upstream and status.upstream.port,
     }
 
 

@@ -16,6 +16,7 @@ from psycopg import AsyncConnection, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import DictRow, dict_row
 
+from codehub.cancelling import cancellations, heed
 from codehub.errors import CodeHubError, Conflict, DatabaseProblem, Unreachable
 
 if TYPE_CHECKING:
@@ -74,9 +75,11 @@ async def transaction(
 @contextmanager
 def translated() -> Iterator[None]:
     """Turns what the driver raises into our errors, where it has a meaning for everybody."""
+    since = cancellations()
     try:
         yield
     except psycopg.Error as error:
+        heed(since)
         meaning = translate(error)
         if meaning is None:
             raise

@@ -16,7 +16,7 @@ from codehub.model.events import Event, EventKind
 from codehub.store.workspaces import fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
     from psycopg import AsyncConnection
@@ -109,7 +109,7 @@ async def events(
         wanted = _OF
     query = (READ_LATEST if since_id is None else READ_SINCE).format(filter=wanted)
     rows = await fetch(conn, query, {"name": workspace, "since": since_id, "limit": limit})
-    return tuple(_event(row) for row in rows)
+    return tuple(event_of(row) for row in rows)
 
 
 async def last_event(
@@ -117,7 +117,7 @@ async def last_event(
 ) -> Event | None:
     """The newest of one kind."""
     rows = await fetch(conn, READ_LAST, {"id": workspace_id, "kind": kind.value})
-    return _event(rows[0]) if rows else None
+    return event_of(rows[0]) if rows else None
 
 
 async def id_before(conn: AsyncConnection[DictRow], span: timedelta) -> int:
@@ -131,7 +131,8 @@ async def is_known(conn: AsyncConnection[DictRow], name: str) -> bool:
     return bool((await fetch(conn, IS_KNOWN, {"name": name}))[0]["known"])
 
 
-def _event(row: dict[str, Any]) -> Event:
+def event_of(row: Mapping[str, Any]) -> Event:
+    """From a row with all columns of the audit."""
     return Event(
         id=row["id"],
         at=row["at"],

@@ -70,6 +70,13 @@ def user() -> Any:
     return Field(sa_column=Column(Uuid, ForeignKey("users.id"), nullable=False))
 
 
+def session() -> Any:
+    """A session that may be none; what refers to it goes with it."""
+    return Field(
+        sa_column=Column(Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=True)
+    )
+
+
 def due(base: str, ttl: str) -> Any:
     """When a TTL is due; NULL for never. Where the TTL is the hub's, it is the base alone.
 

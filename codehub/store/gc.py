@@ -1,9 +1,10 @@
 """What a collection of archives reads and keeps in Postgres.
 
-Orphans are remembered in `gc_candidates`. Two rows of `system_locks` belong to it: `gc` counts
-collections, and `gc-confirmed` says who last vouched for this database, and when. The count moves
-with nothing else (a leader's epoch moves with every election, so a restored database would soon
-have caught up with it). Every write is fenced.
+Orphans are remembered in `gc_candidates`. A trigger notes in `archive_operations` every operation
+that archives of a workspace may lie under. Two rows of `system_locks` belong to a collection: `gc`
+counts collections, and `gc-confirmed` says who last vouched for this database, and when. The count
+moves with nothing else (a leader's epoch moves with every election, so a restored database would
+soon have caught up with it). Every write is fenced.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ SELECT EXISTS (SELECT FROM workspaces WHERE archive_key IS NOT NULL AND purged_a
 
 _HOLDER: Final = """
 SELECT id, name, archive_key, op_id, phase = 'ERROR' AS in_error,
-       desired_state <> 'DELETED' AS wanted, deleted_at, purged_at IS NOT NULL AS purged
-FROM workspaces
+       desired_state <> 'DELETED' AS wanted, deleted_at, purged_at IS NOT NULL AS purged,
+       ARRAY(SELECT o.op_id FROM archive_operations o WHERE o.workspace_id = w.id) AS noted
+FROM workspaces w
 """
 
 # Of purged workspaces only those that still have objects are of interest.
@@ -46,7 +48,8 @@ READ_CANDIDATES: Final = "SELECT object_key, first_seen_at FROM gc_candidates"
 READ_STATE: Final = """
 SELECT now() AS now,
        (SELECT epoch FROM system_locks WHERE lock_name = 'gc') AS epoch,
-       (SELECT acquired_at FROM system_locks WHERE lock_name = 'gc-confirmed') AS confirmed_at
+       (SELECT acquired_at FROM system_locks WHERE lock_name = 'gc-confirmed') AS confirmed_at,
+       (SELECT min(noted_at) FROM archive_operations) AS noted_since
 """
 
 # Undeleting requires purged_at to be null, and both statements test under the row's lock: whoever
@@ -103,10 +106,11 @@ async def read_ledger(conn: AsyncConnection[DictRow], ids: Collection[UUID]) -> 
         candidates = await _rows(conn, READ_CANDIDATES)
     return Ledger(
         now=state["now"],
-        holders={row["id"]: Holder(**row) for row in holders},
+        holders=_holders(holders),
         candidates={row["object_key"]: row["first_seen_at"] for row in candidates},
         epoch=state["epoch"] or 0,
         confirmed_at=state["confirmed_at"],
+        noted_since=state["noted_since"],
     )
 
 
@@ -116,7 +120,7 @@ async def read_again(
     """The same ledger with what these workspaces, and only they, protect now."""
     with translated():
         rows = await _rows(conn, READ_THESE, {"ids": list(ids)})
-    return replace(ledger, holders={row["id"]: Holder(**row) for row in rows})
+    return replace(ledger, holders=_holders(rows))
 
 
 async def purge(
@@ -164,6 +168,10 @@ async def confirm_restored(
         await conn.execute(CATCH_UP, {"epoch": epoch})
         await conn.execute(CONFIRM, {"by": by})
         await conn.execute("DELETE FROM gc_candidates")
+
+
+def _holders(rows: Iterable[DictRow]) -> dict[UUID, Holder]:
+    return {row["id"]: Holder(**{**row, "noted": frozenset(row["noted"])}) for row in rows}
 
 
 async def _rows(

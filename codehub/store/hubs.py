@@ -20,6 +20,7 @@ from codehub.store.connect import transaction, translated
 from codehub.store.revisions import latest_applied
 from codehub.store.rows import source_of
 from codehub.store.users import read_users
+from codehub.store.webhooks import declare_webhooks
 from codehub.store.workspaces import fetch, read_workspaces
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ WHERE (h.name, h.spec) IS DISTINCT FROM (EXCLUDED.name, EXCLUDED.spec)
 ENSURE_HUB: Final = "INSERT INTO hub DEFAULT VALUES ON CONFLICT DO NOTHING"
 
 
-async def read_hub_state(conn: AsyncConnection[DictRow]) -> HubState:
-    """What the database holds, all of it as of one moment.
+async def read_hub_state(conn: AsyncConnection[DictRow], owner: str | None = None) -> HubState:
+    """What the database holds, all of it as of one moment; of workspaces only the `owner`'s.
 
     Within a transaction of the caller it reads in that one. Under the loader's lock that is as
     good as a snapshot: the loader is the only writer of the hub, users, revisions and
@@ -57,7 +58,7 @@ async def read_hub_state(conn: AsyncConnection[DictRow]) -> HubState:
             hub=hub,
             hub_id=hub_id,
             revision=await latest_applied(conn),
-            workspaces=await read_workspaces(conn),
+            workspaces=await read_workspaces(conn, owner),
             users=await read_users(conn),
         )
 
@@ -65,6 +66,7 @@ async def read_hub_state(conn: AsyncConnection[DictRow]) -> HubState:
 async def write_hub(conn: AsyncConnection[DictRow], hub: Hub) -> None:
     """Write what the specs say of the hub; the first time, this gives it its id."""
     await conn.execute(WRITE_HUB, {"name": hub.name, "spec": Jsonb(_spec(hub))})
+    await declare_webhooks(conn, hub.webhooks)
 
 
 async def read_hub_id(conn: AsyncConnection[DictRow]) -> UUID | None:
@@ -110,7 +112,12 @@ def _spec(hub: Hub) -> dict[str, object]:
         "default_runtime": hub.default_runtime and hub.default_runtime.value,
         "prune": hub.prune,
         "webhooks": [
-            {"url": each.url, "events": list(each.events), "secret": each.secret}
+            {
+                "url": each.url,
+                "events": list(each.events),
+                "secret": each.secret,
+                "name": each.name,
+            }
             for each in hub.webhooks
         ],
         "source": source_text(hub.source),
@@ -127,7 +134,7 @@ def _hub(name: str, spec: dict[str, Any]) -> Hub:
         default_runtime=None if runtime is None else Runtime(runtime),
         prune=spec.get("prune", True),
         webhooks=tuple(
-            Webhook(each["url"], tuple(each["events"]), each["secret"])
+            Webhook(each["url"], tuple(each["events"]), each["secret"], each.get("name"))
             for each in spec.get("webhooks", ())
         ),
         source=source_of(spec.get("source", "")),

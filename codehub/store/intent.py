@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from psycopg.types.json import Jsonb
 
+from codehub.store.places import COUNTED, STOPPABLE
 from codehub.store.workspaces import fetch
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ INSERT INTO workspace_events (workspace_id, workspace_name, kind, old, new, sour
 SELECT id, name, 'desired', old, new, %(source)s, %(by)s, reason FROM moved ORDER BY id
 """
 
-# The reason goes into the row too: every plan shows it.
+# The reason goes into the row too: every plan shows it. The audit also has how it was asked for.
 SET_OVERRIDE: Final = """
 WITH moved AS (
     UPDATE workspaces
@@ -56,7 +57,7 @@ WITH moved AS (
     RETURNING id, name, override_until
 )
 INSERT INTO workspace_events (workspace_id, workspace_name, kind, old, new, source, by, reason)
-SELECT id, name, 'override', %(old)s, %(state)s, %(source)s, %(by)s, %(reason)s FROM moved
+SELECT id, name, 'override', %(old)s, %(state)s, %(source)s, %(by)s, %(told)s FROM moved
 RETURNING (SELECT override_until FROM moved)
 """
 
@@ -91,17 +92,15 @@ WHERE id = ANY(%(ids)s) AND deleted_at IS NOT NULL AND purged_at IS NULL
 RETURNING id, name, phase
 """
 
-# Counted: what runs, and what is asked to run and may by its ceiling. Something that git or an
-# override holds down takes nobody's place. The names are the owner's own, in the order of asking.
-COUNT_RUNNING: Final = """
+# The names are the owner's own, in the order of asking.
+COUNT_RUNNING: Final = f"""
 SELECT count(*) AS everybody,
        COALESCE(array_agg(w.name ORDER BY w.desired_at NULLS FIRST, w.id)
-                FILTER (WHERE w.owner_user_id = me.owner_user_id), '{}') AS own
-FROM workspaces me
-JOIN workspaces w ON w.id <> me.id AND w.deleted_at IS NULL
-    AND (w.phase = 'RUNNING' OR w.desired_state = 'RUNNING'
-         AND CASE WHEN NOT w.pinned AND w.override_until > now() THEN w.override_state
-                  ELSE w.declared_state END = 'RUNNING')
+                FILTER (WHERE w.owner_user_id = me.owner_user_id), '{{}}') AS own,
+       COALESCE(array_agg(w.name ORDER BY w.desired_at NULLS FIRST, w.id)
+                FILTER (WHERE w.owner_user_id = me.owner_user_id AND {STOPPABLE}), '{{}}')
+           AS stoppable
+FROM workspaces me JOIN workspaces w ON w.id <> me.id AND {COUNTED}
 WHERE me.id = %(id)s
 """
 
@@ -125,10 +124,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Who else runs or waits to run: how many in all, and the owner's by name."""
+    """Who else runs or waits to run: how many in all, and the owner's by name.
+
+    `stoppable` are those of the owner's that can be stopped now.
+    """
 
     everybody: int
     own: tuple[str, ...]
+    stoppable: tuple[str, ...]
     limit_per_user: int | None
     limit_of_all: int | None
 
@@ -154,10 +157,16 @@ async def write_override(
     workspace_id: UUID,
     state: DesiredState,
     lasts: timedelta,
+    *,
+    told: str | None = None,
     **audit: str,
 ) -> datetime:
-    """Set another ceiling from now on; `audit` is old, source, by and reason. Returns its end."""
+    """Set another ceiling from now on; `audit` is old, source, by and reason. Returns its end.
+
+    `told` is for the audit alone, where that is to know more than the reason.
+    """
     values = {"id": workspace_id, "state": state.value, "lasts": lasts, **audit}
+    values["told"] = audit["reason"] if told is None else told
     until: datetime = (await fetch(conn, SET_OVERRIDE, values))[0]["override_until"]
     return until
 
@@ -185,5 +194,9 @@ async def count_running(conn: AsyncConnection[DictRow], workspace_id: UUID) -> R
     counted = (await fetch(conn, COUNT_RUNNING, {"id": workspace_id}))[0]
     limits = (await fetch(conn, READ_LIMITS, {"id": workspace_id}))[0]
     return Running(
-        counted["everybody"], tuple(counted["own"]), limits["per_user"], limits["everybody"]
+        counted["everybody"],
+        tuple(counted["own"]),
+        tuple(counted["stoppable"]),
+        limits["per_user"],
+        limits["everybody"],
     )

@@ -9,8 +9,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
+from codehub.cancelling import cancellations, heed
 from codehub.store.connect import arguments, translated
-from codehub.store.session import cancellations, heed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 10.0
 """Seconds to wait for a connection before the database counts as unreachable."""
+
+RECONNECT: Final = 2.0
+"""Seconds in which the pool tries by itself to replace a lost connection. It waits ever longer
+between its tries; after this time whoever next asks for a connection makes it try at once."""
 
 CLOSING: Final = 3.0
 """Seconds to wait for a connection that is just being made, before the pool closes without it."""
@@ -46,6 +50,7 @@ class Pool:
             min_size=1,
             max_size=size,
             timeout=PATIENCE,
+            reconnect_timeout=RECONNECT,
             open=False,
             check=AsyncConnectionPool.check_connection if checked else None,
             name="codehub",

@@ -21,6 +21,7 @@ from codehub.model.conditions import (
     ConditionStatus,
     KnownConditions,
 )
+from codehub.model.runtime import Upstream
 from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
 from codehub.model.workspace import (
     Activity,
@@ -66,6 +67,7 @@ OBSERVED: Final = (
     *("op_id", "op_progress", "archive_key", "archive_bytes", "archive_sha256", "home_store_key"),
     *("home_generation", "home_ctx", "container_template", "error_reason", "error_message"),
     *("error_count", "retry_at", "observed_generation", "deleted_at", "purged_at"),
+    *("upstream_host", "upstream_port"),
 )
 """The controller's columns."""
 
@@ -190,7 +192,13 @@ def _status(row: Row) -> Status:
         observed_generation=row["observed_generation"],
         deleted_at=row["deleted_at"],
         purged_at=row["purged_at"],
+        upstream=_upstream(row),
     )
+
+
+def _upstream(row: Row) -> Upstream | None:
+    host = row["upstream_host"]
+    return None if host is None else Upstream(host, row["upstream_port"])
 
 
 class StoredConditions(KnownConditions):
@@ -279,7 +287,12 @@ def _resources(text: str) -> Resources:
 @lru_cache(maxsize=4096)
 def _home(text: str) -> HomeContext:
     stored = json.loads(text)
-    return HomeContext(stored.get("restore_marker"), tuple(stored.get("retired", ())))
+    return HomeContext(
+        stored.get("restore_marker"),
+        tuple(stored.get("retired", ())),
+        tuple(stored.get("given_up", ())),
+        tuple(stored.get("found", ())),
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -82,23 +82,6 @@ def forget(task: asyncio.Task[Any]) -> None:
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
-def cancellations() -> int:
-    """How often the current task was cancelled so far; more than none while it cleans up."""
-    task = asyncio.current_task()
-    return task.cancelling() if task else 0
-
-
-def heed(since: int = 0) -> None:
-    """Raise a cancellation that came `since` this count and was lost on its way.
-
-    In Python 3.11 `wait_for` drops one that comes when its work is just done; the pool of Postgres
-    connections uses it, and the client of Redis for every command. And the driver of Postgres
-    replaces a cancellation by the error of a connection that dies at that moment.
-    """
-    if cancellations() > since:
-        raise asyncio.CancelledError
-
-
 def cut(conn: AsyncConnection[DictRow]) -> None:
     """End the connection's stream: whoever waits on it fails at once, and the server hears of it.
 

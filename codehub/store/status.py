@@ -82,14 +82,19 @@ SET op_progress = (w.op_progress - ARRAY['blind_seconds', 'blind_since', 'unreac
 WHERE w.id = %(id)s AND w.op_id = %(op_id)s AND w.operation = %(operation)s AND {HOLDS}
 """
 
+# What is remembered of homes, with this one retired; those that were given up stay remembered.
+_RETIRED: Final = """
+(w.home_ctx - 'restore_marker') || jsonb_build_object('retired',
+    COALESCE(w.home_ctx -> 'retired', '[]') || to_jsonb(w.home_store_key))
+"""
+
 # The order that keeps data safe: the archive is recorded and the home retired together, and only
 # then is the volume deleted.
 ARCHIVED: Final = f"""
 UPDATE workspaces w
 SET archive_key = %(key)s, archive_bytes = %(bytes)s, archive_sha256 = %(sha256)s,
     home_store_key = NULL,
-    home_ctx = CASE WHEN w.home_store_key IS NULL THEN w.home_ctx ELSE jsonb_build_object('retired',
-        COALESCE(w.home_ctx -> 'retired', '[]') || to_jsonb(w.home_store_key)) END
+    home_ctx = CASE WHEN w.home_store_key IS NULL THEN w.home_ctx ELSE {_RETIRED} END
 WHERE w.id = %(id)s AND w.op_id = %(op_id)s AND w.operation = %(operation)s
     AND w.home_store_key IS NOT DISTINCT FROM %(home)s AND {HOLDS}
 """
@@ -106,8 +111,7 @@ RENEW_HOME: Final = f"""
 UPDATE workspaces w
 SET home_generation = w.home_generation + 1,
     home_store_key = 'ws-' || w.id || '-home-g' || (w.home_generation + 1),
-    home_ctx = jsonb_build_object('retired',
-        COALESCE(w.home_ctx -> 'retired', '[]') || to_jsonb(w.home_store_key))
+    home_ctx = {_RETIRED}
 WHERE w.id = %(id)s AND w.op_id = %(op_id)s AND w.operation = 'RESTORING'
     AND w.home_store_key = %(home)s AND {HOLDS}
 RETURNING w.home_generation

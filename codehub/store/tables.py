@@ -17,6 +17,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Double,
     ForeignKey,
     Index,
     Text,
@@ -26,6 +27,7 @@ from sqlalchemy import (
 )
 from sqlmodel import Field, SQLModel
 
+from codehub.model.access import AccessKind, Purpose
 from codehub.model.events import EventKind
 from codehub.model.people import Role
 from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
@@ -40,6 +42,7 @@ from codehub.store.fields import (
     number,
     one_of,
     serial,
+    session,
     user,
     words,
 )
@@ -106,7 +109,10 @@ class SessionRow(SQLModel, table=True):
     __tablename__: ClassVar[Any] = "sessions"
     __table_args__ = (
         UniqueConstraint("token_hash", name="uq_sessions_token_hash"),
+        CheckConstraint("(host = '') = (parent_id IS NULL)", name="host"),
         index("sessions_user", "user_id"),
+        index("sessions_parent", "parent_id", where="parent_id IS NOT NULL"),
+        index("sessions_expiry", "expires_at"),
     )
 
     id: UUID = identity()
@@ -118,6 +124,8 @@ class SessionRow(SQLModel, table=True):
     last_seen_at: datetime | None = moment(null=True)
     expires_at: datetime = moment()
     revoked_at: datetime | None = moment(null=True)
+    host: str = words("")
+    parent_id: UUID | None = session()
 
 
 class ApiTokenRow(SQLModel, table=True):
@@ -186,6 +194,8 @@ class WorkspaceRow(SQLModel, table=True):
             name="operation_is_claimed",
         ),
         CheckConstraint("purged_at IS NULL OR deleted_at IS NOT NULL", name="purged_is_deleted"),
+        CheckConstraint("(upstream_host IS NULL) = (upstream_port IS NULL)", name="upstream"),
+        CheckConstraint("upstream_port BETWEEN 1 AND 65535", name="upstream_port"),
         one_of("path_prefix", PathPrefix),
         one_of("activity_policy", ActivityPolicy),
         one_of("declared_state", CEILINGS),
@@ -280,6 +290,8 @@ class WorkspaceRow(SQLModel, table=True):
     home_generation: int = number(0)
     home_ctx: dict[str, Any] = json()
     container_template: str | None = words(null=True)
+    upstream_host: str | None = words(null=True)
+    upstream_port: int | None = number(null=True)
     error_reason: str | None = words(null=True)
     error_message: str | None = words(null=True)
     error_count: int = number(0)
@@ -330,6 +342,16 @@ class GcCandidateRow(SQLModel, table=True):
     last_seen_at: datetime = moment(now=True)
 
 
+class ArchiveOperationRow(SQLModel, table=True):
+    """An operation under whose id archives of a workspace may lie; a trigger writes it."""
+
+    __tablename__: ClassVar[Any] = "archive_operations"
+
+    workspace_id: UUID = Field(sa_column=Column(Uuid, primary_key=True))
+    op_id: str = Field(sa_column=Column(Text, primary_key=True))
+    noted_at: datetime = moment(now=True)
+
+
 class SystemLockRow(SQLModel, table=True):
     """Who leads, and the epoch that fences the writes of those who led before."""
 
@@ -366,3 +388,127 @@ class LeaderRequestRow(SQLModel, table=True):
     asked_at: datetime = moment(now=True)
     done_at: datetime | None = moment(null=True)
     result: dict[str, Any] = json()
+
+
+class LoginCodeRow(SQLModel, table=True):
+    """A code that opens one session, once. Only its hash is kept."""
+
+    __tablename__: ClassVar[Any] = "login_codes"
+    __table_args__ = (
+        one_of("purpose", Purpose),
+        CheckConstraint(
+            "(purpose = 'handover') = (session_id IS NOT NULL)"
+            " AND (purpose = 'handover') = (host <> '')",
+            name="binding",
+        ),
+        index("login_codes_user", "user_id"),
+        index("login_codes_session", "session_id"),
+        index("login_codes_expiry", "expires_at"),
+    )
+
+    code_hash: str = Field(sa_column=Column(Text, primary_key=True))
+    purpose: str = words()
+    user_id: UUID = user()
+    session_id: UUID | None = session()
+    host: str = words("")
+    created_at: datetime = moment(now=True)
+    expires_at: datetime = moment()
+
+
+class LoginFailureRow(SQLModel, table=True):
+    """How often logins failed lately, for an account, an address, or both together."""
+
+    __tablename__: ClassVar[Any] = "login_failures"
+    __table_args__ = (
+        CheckConstraint("failures >= 0", name="failures"),
+        index("login_failures_age", "last_at"),
+    )
+
+    key: str = Field(sa_column=Column(Text, primary_key=True))
+    failures: float = Field(sa_column=Column(Double, nullable=False, server_default=text("0")))
+    last_at: datetime = moment(now=True)
+
+
+class AuthKeyRow(SQLModel, table=True):
+    """What the hub signs with."""
+
+    __tablename__: ClassVar[Any] = "auth_keys"
+
+    name: str = Field(sa_column=Column(Text, primary_key=True))
+    secret: str = words()
+    created_at: datetime = moment(now=True)
+
+
+class AccessEventRow(SQLModel, table=True):
+    """The audit of logins and tokens. Append-only, as that of the workspaces is."""
+
+    __tablename__: ClassVar[Any] = "access_events"
+    __table_args__ = (
+        one_of("kind", AccessKind),
+        index("access_events_of", "user_name", "id"),
+    )
+
+    id: int = serial()
+    at: datetime = moment(now=True)
+    kind: str = words()
+    user_name: str = words("")
+    by: str = words("")
+    address: str = words("")
+    agent: str = words("")
+    reason: str = words("")
+
+
+class WebhookRow(SQLModel, table=True):
+    """A webhook that the specs declare, or declared: `removed_at` once they do no more."""
+
+    __tablename__: ClassVar[Any] = "webhooks"
+
+    id: UUID = identity()
+    name: str = words()
+    url: str = words()
+    events: list[str] = json("[]")
+    secret: str | None = words(null=True)
+    since: datetime = moment(now=True)
+    removed_at: datetime | None = moment(null=True)
+
+
+class WebhookEventRow(SQLModel, table=True):
+    """Something that happened and is not handed out to webhooks yet; a trigger writes it."""
+
+    __tablename__: ClassVar[Any] = "webhook_events"
+    __table_args__ = (CheckConstraint("(event_id IS NULL) <> (revision_id IS NULL)", name="what"),)
+
+    id: int = serial()
+    event_id: int | None = number(null=True, big=True)
+    revision_id: int | None = number(null=True, big=True)
+
+
+class WebhookDeliveryRow(SQLModel, table=True):
+    """One notice on its way to one webhook, or how that ended."""
+
+    __tablename__: ClassVar[Any] = "webhook_deliveries"
+    __table_args__ = (
+        CheckConstraint("attempts >= 0", name="attempts"),
+        CheckConstraint("delivered_at IS NULL OR failed_at IS NULL", name="end"),
+        index(
+            "webhook_deliveries_pending",
+            "webhook_id",
+            "attempts",
+            "next_at",
+            where="delivered_at IS NULL AND failed_at IS NULL",
+        ),
+        index("webhook_deliveries_of", "webhook_id", "created_at"),
+    )
+
+    id: UUID = identity()
+    webhook_id: UUID = Field(sa_column=Column(Uuid, ForeignKey("webhooks.id"), nullable=False))
+    kind: str = words()
+    payload: dict[str, Any] = json()
+    created_at: datetime = moment(now=True)
+    expires_at: datetime = moment()
+    attempts: int = number(0)
+    next_at: datetime = moment(now=True)
+    delivered_at: datetime | None = moment(null=True)
+    failed_at: datetime | None = moment(null=True)
+    last_status: int | None = number(null=True)
+    last_error: str = words("")

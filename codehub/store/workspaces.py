@@ -6,6 +6,7 @@ rows, one that lives and others that were deleted; which one is meant is said by
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor
     from psycopg.rows import DictRow
 
+    from codehub.model.explanation import Queued
     from codehub.model.workspace import Workspace
 
 # Purged rows are kept for the audit only; nothing plans or moves them.
@@ -32,6 +34,13 @@ READ_ALL: Final = f"""
 SELECT {COLUMNS}, u.name AS owner
 FROM workspaces w JOIN users u ON u.id = w.owner_user_id
 WHERE w.purged_at IS NULL
+ORDER BY w.id
+"""
+
+READ_OWNED: Final = f"""
+SELECT {COLUMNS}, u.name AS owner
+FROM workspaces w JOIN users u ON u.id = w.owner_user_id
+WHERE w.purged_at IS NULL AND u.name = %(owner)s
 ORDER BY w.id
 """
 
@@ -58,6 +67,7 @@ LEFT JOIN spec_revisions r ON r.id = w.spec_revision
 """
 
 FIND_LIVE: Final = f"{_FOUND} WHERE w.name = %(name)s AND w.deleted_at IS NULL"
+FIND_LIVE_BY_ID: Final = f"{_FOUND} WHERE w.id = %(id)s AND w.deleted_at IS NULL"
 
 # The lock keeps what was judged true until it is written. It is the lock that an UPDATE takes, so
 # it waits for writers only and lets foreign keys through.
@@ -77,14 +87,21 @@ LOCK_ROWS: Final = """
 SELECT id FROM workspaces WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
 """
 
+BREATH: Final = 100
+"""Rows that are made into workspaces before others get their turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One workspace, the server's time when it was read, and the commit that declares it."""
+    """One workspace, the server's time when it was read, and the commit that declares it.
+
+    `queued` is its place behind a limit, where somebody has looked for it.
+    """
 
     workspace: Workspace
     read_at: datetime
     commit: str | None = None
+    queued: Queued | None = None
 
 
 async def fetch(
@@ -97,13 +114,26 @@ async def fetch(
         return await cursor.fetchall()
 
 
-async def read_workspaces(conn: AsyncConnection[DictRow]) -> tuple[Workspace, ...]:
-    """All that are not purged, deleted ones within the retention included, in the order of ids."""
+async def read_workspaces(
+    conn: AsyncConnection[DictRow], owner: str | None = None
+) -> tuple[Workspace, ...]:
+    """All that are not purged, or an owner's, deleted ones within the retention included, by id.
+
+    Ten thousand rows take a fifth of a second to become workspaces, in which a web process would
+    answer nobody: so others on this loop get their turn after every few.
+    """
     async with conn.cursor(row_factory=_workspace_row) as cursor:
         cursor.adapters.register_loader("jsonb", TextLoader)
-        await cursor.execute(READ_ALL)
+        if owner is None:
+            await cursor.execute(READ_ALL)
+        else:
+            await cursor.execute(READ_OWNED, {"owner": owner})
+        found: list[Workspace] = []
         with collector_paused():
-            return tuple(await cursor.fetchall())
+            while some := await cursor.fetchmany(BREATH):
+                found += some
+                await asyncio.sleep(0)
+        return tuple(found)
 
 
 async def stream_workspaces(
@@ -158,17 +188,22 @@ def collector_paused() -> Iterator[None]:
 
 async def find_live(conn: AsyncConnection[DictRow], name: str) -> Found | None:
     """The workspace of this name that is not deleted."""
-    return await _find(conn, FIND_LIVE, name)
+    return await _find(conn, FIND_LIVE, name=name)
+
+
+async def find_live_by_id(conn: AsyncConnection[DictRow], workspace_id: UUID) -> Found | None:
+    """The workspace with this id, if it is not deleted."""
+    return await _find(conn, FIND_LIVE_BY_ID, id=workspace_id)
 
 
 async def lock_live(conn: AsyncConnection[DictRow], name: str) -> Found | None:
     """The same, locked until the transaction ends."""
-    return await _find(conn, LOCK_LIVE, name)
+    return await _find(conn, LOCK_LIVE, name=name)
 
 
 async def lock_deleted(conn: AsyncConnection[DictRow], name: str) -> Found | None:
     """The workspace of this name that was deleted last, locked until the transaction ends."""
-    return await _find(conn, LOCK_DELETED, name)
+    return await _find(conn, LOCK_DELETED, name=name)
 
 
 async def lock_rows(conn: AsyncConnection[DictRow], ids: list[UUID]) -> None:
@@ -181,8 +216,8 @@ async def read_names(conn: AsyncConnection[DictRow]) -> tuple[str, ...]:
     return tuple(row["name"] for row in await fetch(conn, NAMES))
 
 
-async def _find(conn: AsyncConnection[DictRow], query: str, name: str) -> Found | None:
-    rows = await fetch(conn, query, {"name": name})
+async def _find(conn: AsyncConnection[DictRow], query: str, **values: object) -> Found | None:
+    rows = await fetch(conn, query, values)
     if not rows:
         return None
     return Found(workspace_of(rows[0]), rows[0]["read_at"], rows[0]["git_commit"])

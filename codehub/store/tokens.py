@@ -1,0 +1,127 @@
+"""API tokens in SQL: scoped, expiring, and known by their hash only."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg import errors
+from psycopg.types.json import Jsonb
+
+from codehub.errors import Refused
+from codehub.model.access import Person, Scope, Token
+from codehub.model.people import Role
+from codehub.store.workspaces import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import timedelta
+    from uuid import UUID
+
+    from psycopg import AsyncConnection
+    from psycopg.rows import DictRow
+
+# The name of one that has expired is free again.
+RETIRE: Final = """
+UPDATE api_tokens SET revoked_at = now()
+WHERE user_id = %(user_id)s AND name = %(name)s AND revoked_at IS NULL AND expires_at <= now()
+"""
+
+ADD: Final = """
+WITH t AS (
+    INSERT INTO api_tokens (user_id, name, token_hash, scopes, expires_at)
+    VALUES (%(user_id)s, %(name)s, %(hash)s, %(scopes)s, now() + %(lasts)s)
+    RETURNING *
+)
+SELECT t.*, u.name AS user_name, u.role FROM t JOIN users u ON u.id = t.user_id
+"""
+
+_READ: Final = """
+SELECT t.*, u.name AS user_name, u.role FROM api_tokens t JOIN users u ON u.id = t.user_id
+WHERE t.revoked_at IS NULL AND u.disabled_at IS NULL
+"""
+
+FIND: Final = f"""
+{_READ} AND t.token_hash = ANY(%(hashes)s) AND (t.expires_at IS NULL OR t.expires_at > now())
+"""
+
+LIST: Final = f"""
+{_READ} AND (%(user)s::text IS NULL OR u.name = %(user)s) ORDER BY u.name, t.name
+"""
+
+REVOKE: Final = """
+UPDATE api_tokens t SET revoked_at = now()
+FROM users u
+WHERE u.id = t.user_id AND u.name = %(user)s AND t.name = %(name)s AND t.revoked_at IS NULL
+RETURNING t.id
+"""
+
+USED: Final = """
+WITH due AS (
+    SELECT t.id, now() - make_interval(secs => ago) AS at
+    FROM unnest(%(ids)s::uuid[], %(ago)s::float8[]) AS given (id, ago) JOIN api_tokens t USING (id)
+    WHERE t.last_used_at IS NULL OR t.last_used_at < now() - make_interval(secs => ago) - %(slack)s
+    ORDER BY t.id FOR UPDATE OF t SKIP LOCKED
+)
+UPDATE api_tokens t SET last_used_at = due.at FROM due WHERE t.id = due.id
+"""
+
+
+async def add_token(
+    conn: AsyncConnection[DictRow],
+    user_id: UUID,
+    name: str,
+    token_hash: str,
+    scopes: Iterable[Scope],
+    lasts: timedelta,
+) -> Token:
+    """Keep a new token, within the caller's transaction; Refused where its name is taken."""
+    await conn.execute(RETIRE, {"user_id": user_id, "name": name})
+    values = {
+        "user_id": user_id,
+        "name": name,
+        "hash": token_hash,
+        "scopes": Jsonb(sorted(scope.value for scope in scopes)),
+        "lasts": lasts,
+    }
+    try:
+        return token_of((await fetch(conn, ADD, values))[0])
+    except errors.UniqueViolation:
+        raise Refused(
+            f'there is a token "{name}" already', hint="revoke it first, or take another name"
+        ) from None
+
+
+async def find_tokens(conn: AsyncConnection[DictRow], hashes: Sequence[str]) -> dict[str, Token]:
+    """Those that are valid now, by the hash of their secret."""
+    rows = await fetch(conn, FIND, {"hashes": list(hashes)})
+    return {row["token_hash"]: token_of(row) for row in rows}
+
+
+async def read_tokens(conn: AsyncConnection[DictRow], user: str | None = None) -> tuple[Token, ...]:
+    """Those that were not revoked, expired ones too, of all or of one user."""
+    return tuple(token_of(row) for row in await fetch(conn, LIST, {"user": user}))
+
+
+async def end_token(conn: AsyncConnection[DictRow], user: str, name: str) -> bool:
+    """Revoke a token; False where there is none."""
+    return bool(await fetch(conn, REVOKE, {"user": user, "name": name}))
+
+
+async def write_used(
+    conn: AsyncConnection[DictRow], ago: Mapping[UUID, float], slack: timedelta
+) -> None:
+    """Note when tokens were last used, so many seconds ago; changes within `slack` are left."""
+    await conn.execute(USED, {"ids": list(ago), "ago": list(ago.values()), "slack": slack})
+
+
+def token_of(row: Mapping[str, Any]) -> Token:
+    return Token(
+        id=row["id"],
+        person=Person(row["user_id"], row["user_name"], Role(row["role"])),
+        name=row["name"],
+        scopes=frozenset(scope for scope in Scope if scope in json.loads(row["scopes"])),
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        last_used_at=row["last_used_at"],
+    )

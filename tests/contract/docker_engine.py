@@ -130,7 +130,7 @@ def quiet_network() -> Iterator[str]:
 
 
 def remove_labelled(client: docker.APIClient, *labels: str) -> None:
-    """Remove every container, volume and network that carries one of these labels."""
+    """Remove every container, volume, network and image that carries one of these labels."""
     chosen: list[dict[str, Any]] = [{"label": [label]} for label in labels]
     for one in chosen:
         for each in client.containers(all=True, filters=one):
@@ -140,6 +140,8 @@ def remove_labelled(client: docker.APIClient, *labels: str) -> None:
             client.remove_volume(volume["Name"])
         for network in client.networks(filters=one):
             client.remove_network(network["Id"])
+        for image in client.images(filters=one):
+            client.remove_image(image["Id"], force=True)
 
 
 def remove_container(client: docker.APIClient, name: str) -> None:

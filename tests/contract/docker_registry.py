@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import json
 import threading
+from base64 import b64encode
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 CONFIG = "application/vnd.docker.container.image.v1+json"
 LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
+BASIC = {"WWW-Authenticate": 'Basic realm="test"'}
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,12 @@ class Answer:
 
 
 class Registry:
-    """Its address; `answers` by the path of an image, where it does not have it."""
+    """Its address; `answers` by the path of an image, where it does not have it.
+
+    With a `login` (user and password) nobody is let in without it.
+    """
+
+    login: tuple[str, str] | None = None
 
     def __init__(self, port: int) -> None:
         self.address = f"127.0.0.1:{port}"
@@ -65,6 +72,11 @@ class Registry:
     def refuse(self, path: str, answer: Answer) -> str:
         self.answers[path] = answer
         return f"{self.address}/{path}:1"
+
+    def lets_in(self, authorization: str | None) -> bool:
+        if self.login is None:
+            return True
+        return authorization == f"Basic {b64encode(':'.join(self.login).encode()).decode()}"
 
     def _keep(self, kind: str, data: bytes) -> dict[str, Any]:
         self.blobs[_digest(data)] = data
@@ -101,7 +113,10 @@ class _Handler(BaseHTTPRequestHandler):
         registry = self.server.registry
         path, _, what = self.path.removeprefix("/v2/").rpartition("/")
         image, _, kind = path.rpartition("/")
-        if self.path == "/v2/":
+        if not registry.lets_in(self.headers["Authorization"]):
+            answer = Answer(401, "UNAUTHORIZED", BASIC)
+            self._say(answer.status, answer.body, "application/json", answer.headers)
+        elif self.path == "/v2/":
             self._say(200, b"{}", "application/json")
         elif image in registry.answers:
             answer = registry.answers[image]

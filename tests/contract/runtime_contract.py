@@ -32,6 +32,7 @@ from tests.contract.runtime_world import (
 )
 
 if TYPE_CHECKING:
+    from codehub.ports import Runtime
     from tests.contract.runtime_world import World
 
 pytestmark = pytest.mark.anyio
@@ -110,6 +111,26 @@ async def test_a_used_volume_is_not_deleted_even_when_its_user_has_ended(world: 
     assert await volume_names(runtime) == set()
 
 
+async def test_a_volume_is_unused_when_nobody_has_it_not_even_one_that_has_ended(
+    world: World,
+) -> None:
+    runtime, request = await started(world)
+    other = replace(request.volume, generation=2)
+    await runtime.create_volume(other)
+
+    await runtime.require_unused(other)
+    with pytest.raises(VolumeInUse):
+        await runtime.require_unused(request.volume)
+    await world.kill(request.workspace_id)
+    with pytest.raises(VolumeInUse):
+        await runtime.require_unused(request.volume)
+    await runtime.stop(request.workspace_id, LONG)
+    await runtime.require_unused(request.volume)
+    async with world.another_hub():
+        with pytest.raises(Unreachable):
+            await runtime.require_unused(request.volume)
+
+
 async def test_another_generation_than_the_used_one_can_be_deleted(world: World) -> None:
     runtime, request = await started(world)
     retired = replace(request.volume, generation=2)
@@ -130,6 +151,37 @@ async def test_a_volume_path_leads_to_the_files_where_there_is_one(world: World)
 
     assert path is None or (path / "a.txt").read_text() == "data"
     assert await runtime.volume_path(VolumeRef(uuid4(), 1)) is None
+
+
+async def test_a_volume_that_is_not_there_cannot_be_held_for_copying(world: World) -> None:
+    runtime = world.open()
+
+    with pytest.raises(ActionFailed):
+        await runtime.open_copy(VolumeRef(uuid4(), 1))
+
+    assert await volume_names(runtime) == set()
+
+
+async def test_a_copy_that_was_never_closed_is_nobodys_and_blocks_nothing(world: World) -> None:
+    runtime = world.open()
+    ref = await new_volume(runtime)
+    await _leave_a_copy(runtime, ref)
+
+    assert await seen(runtime, ref.workspace_id) is None
+    await runtime.start(request_for(world, ref, f"exec {world.serve}"), leads)
+    await runtime.stop(ref.workspace_id, LONG)
+    await _leave_a_copy(runtime, ref)
+    await runtime.require_unused(ref)
+    await _leave_a_copy(runtime, ref)
+    await runtime.delete_volume(ref)
+
+    assert await volume_names(runtime) == set()
+
+
+async def _leave_a_copy(runtime: Runtime, ref: VolumeRef) -> None:
+    """As a job's leader does that dies; a runtime all of whose volumes have paths makes none."""
+    with suppress(ActionFailed):
+        await runtime.open_copy(ref)
 
 
 # ---- Start ----

@@ -150,6 +150,35 @@ def stall(exchange: Exchange, request: Request) -> None:
     exchange.proxy.over.wait(PATIENCE)
 
 
+def hold(released: Event) -> Callable[[Exchange, Request], None]:
+    """Nothing arrives until it is released; then everything goes on as if nothing had been."""
+
+    def act(exchange: Exchange, request: Request) -> None:
+        body = exchange.receive_body(request)
+        exchange.proxy.wait_for(released)
+        with closing(exchange.ask_server(body)) as server:
+            exchange.answer(server, lambda at, piece: piece)
+
+    return act
+
+
+def hold_answer(released: Event, after: int) -> Callable[[Exchange, Request], None]:
+    """The body stops after so many bytes until it is released."""
+
+    def act(exchange: Exchange, request: Request) -> None:
+        def alter(at: int, piece: bytes) -> bytes:
+            if at <= after < at + len(piece):
+                exchange.client.sendall(piece[: after - at])
+                exchange.proxy.wait_for(released)
+                return piece[after - at :]
+            return piece
+
+        with closing(exchange.ask_server(exchange.receive_body(request))) as server:
+            exchange.answer(server, alter)
+
+    return act
+
+
 def cut_answer(exchange: Exchange, request: Request) -> None:
     """The connection breaks in the middle of the body."""
 
@@ -275,6 +304,11 @@ class FaultyProxy:
     def seen(self, when: Callable[[Request], bool]) -> list[Request]:
         with self._lock:
             return [request for request in self.requests if when(request)]
+
+    def wait_for(self, released: Event) -> None:
+        """Until then, or until the end of everything."""
+        while not (released.wait(0.05) or self.over.is_set()):
+            pass
 
     def connect(self) -> socket.socket:
         parts = urlsplit(self.target)

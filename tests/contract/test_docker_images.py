@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -14,11 +14,14 @@ import pytest
 from docker.errors import NotFound
 
 from codehub.adapters.docker.image import explain_pull, require_name
-from codehub.core.deadline import IMAGE_READY_AT, PULL, STAGE
+from codehub.core.deadline import AT, PULL, STAGE, START, deadline
 from codehub.errors import ActionFailed, ImagePullFailed, Unreachable
+from codehub.model.decision import Rules
+from codehub.model.states import Operation
+from codehub.model.workspace import Status
 from tests.contract.docker_engine import busybox_image, busybox_root
 from tests.contract.docker_proxy import Harm, asked, engine_proxy
-from tests.contract.docker_registry import Answer, registry
+from tests.contract.docker_registry import BASIC, Answer, registry
 from tests.contract.docker_world import provide_bench, provide_docker_world  # noqa: F401
 from tests.contract.runtime_world import LONG, answers, eventually, leads, new_volume, request_for
 
@@ -29,8 +32,6 @@ if TYPE_CHECKING:
     from tests.contract.docker_world import DockerWorld
 
 pytestmark = pytest.mark.anyio
-
-BASIC = {"WWW-Authenticate": 'Basic realm="test"'}
 
 
 @pytest.fixture(name="store")
@@ -69,7 +70,32 @@ async def test_a_missing_image_is_pulled_with_progress_and_started(
     *pulling, ready = [progress for _, progress in told]
     assert {progress[STAGE] for progress in pulling} == {PULL}
     assert all(int(str(each["bytes"])) <= int(str(each["total"])) for each in pulling)
-    assert datetime.fromisoformat(str(ready[IMAGE_READY_AT])).tzinfo is not None
+    assert ready[STAGE] == START
+
+
+async def test_a_hub_whose_clock_is_behind_gives_a_start_its_whole_time(
+    docker_world: DockerWorld, store: Registry
+) -> None:
+    """The pull took an hour, and the hub's clock is two behind Postgres's, which dates progress."""
+    now = datetime.now(UTC)
+    told: dict[str, object] = {}
+    behind = docker_world.open(
+        clock=lambda: now - timedelta(hours=2), report=lambda _, progress: told.update(progress)
+    )
+    docker_world.image = image = store.put("team/late", busybox_root())
+    try:
+        await behind.start(
+            request_for(docker_world, await new_volume(behind), f"exec {docker_world.serve}"), leads
+        )
+    finally:
+        docker_world.client.remove_image(image, force=True)
+
+    starting = Status(
+        operation=Operation.STARTING,
+        op_started_at=now - timedelta(hours=1),
+        op_progress={**told, AT: now.isoformat()},
+    )
+    assert deadline(starting, now, Rules()) == now + Rules().starting
 
 
 async def test_an_image_that_is_there_is_not_asked_for(docker_world: DockerWorld) -> None:
@@ -160,6 +186,9 @@ async def test_a_pull_can_be_given_up(docker_world: DockerWorld) -> None:
         ("received unexpected HTTP status: 502 Bad Gateway", Unreachable),
         ("unexpected EOF", Unreachable),
         ("failed to register layer: write /x: no space left on device", ActionFailed),
+        ("error parsing HTTP 403 response body: permission denied", ImagePullFailed),
+        ("proxyconnect tcp: dial tcp 10.0.0.1:3128: connect: permission denied", Unreachable),
+        ("toomanyrequests: retry after 1 s", Unreachable),
         ("something new", ActionFailed),
     ],
 )
@@ -168,6 +197,43 @@ def test_the_engines_words_are_understood(said: str, error: type[Exception]) -> 
 
     assert type(explained) is error
     assert "a/b:1" in explained.message
+
+
+NO_MANIFEST = "manifest for {name} not found: manifest unknown: manifest unknown"
+NO_ACCESS = "pull access denied for {name}, repository does not exist or may require 'docker login'"
+RESOLVE = 'failed to resolve reference "docker.io/{name}": docker.io/{name}: not found'
+HEAD = 'Head "https://registry-1.docker.io/v2/{name}/manifests/1": '
+SILENT_HEAD = HEAD + "net/http: request timeout"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("geofence", "acme/geofence:1", "acme/timeout-demo", "timeout", "eof:timeout"),
+        *("timeout.example:5000/team/eof:1", "ghcr.io/x509/unreachable@sha256:" + "0" * 64),
+    ],
+)
+def test_a_missing_image_is_missing_whatever_it_is_called(name: str) -> None:
+    for said in (NO_MANIFEST, NO_ACCESS, RESOLVE, HEAD + "repository not found"):
+        assert type(explain_pull(name, said.format(name=name))) is ImagePullFailed
+
+
+@pytest.mark.parametrize(
+    "name", ["denied", "acme/denied:1", "not-found.example/denied/forbidden", "timeout", "a"]
+)
+def test_a_registry_that_is_silent_is_so_whatever_the_image_is_called(name: str) -> None:
+    host = name.partition("/")[0]
+    for said in (SILENT_HEAD.format(name=name), f"dial tcp: lookup {host}: no such host", "EOF"):
+        assert type(explain_pull(name, said)) is Unreachable
+
+
+async def test_an_image_that_is_missing_and_named_like_a_silence(
+    docker_world: DockerWorld, store: Registry
+) -> None:
+    image = store.refuse("acme/geofence-timeout", Answer(404, "MANIFEST_UNKNOWN"))
+
+    with pytest.raises(ImagePullFailed, match="was not found"):
+        await start_image(docker_world, image)
 
 
 @pytest.mark.parametrize(

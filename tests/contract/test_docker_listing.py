@@ -9,7 +9,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from codehub.adapters.docker import DockerRuntime
-from codehub.adapters.docker.labels import HUB, container_labels, container_name, read_container
+from codehub.adapters.docker.labels import (
+    HUB,
+    NAME,
+    container_labels,
+    container_name,
+    read_container,
+)
 from codehub.errors import Unreachable, VolumeInUse
 from codehub.model.runtime import VolumeRef
 from tests.contract.docker_proxy import Asked, engine_proxy
@@ -26,6 +32,7 @@ from tests.contract.runtime_world import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from tests.contract.docker_world import DockerWorld
 
@@ -97,6 +104,8 @@ async def test_a_workspace_under_another_name_is_not_joined_by_a_second_one(
 
     with pytest.raises(VolumeInUse, match="renamed-"):
         await runtime.start(replace(request, op_id=uuid4()), leads)
+    with pytest.raises(VolumeInUse, match="renamed-"):
+        await runtime.require_unused(request.volume)
 
 
 async def test_a_paused_workspace_runs_and_can_be_stopped(docker_world: DockerWorld) -> None:
@@ -145,6 +154,32 @@ def test_labels_that_cannot_be_read_are_nobodys(labels: dict[str, str] | None) -
     entry = {"Names": ["/x"], "Labels": labels, "State": "running", "Status": "", "Created": 0}
 
     assert read_container(entry) is None
+
+
+async def test_a_home_bears_the_name_of_its_workspace(docker_world: DockerWorld) -> None:
+    runtime = docker_world.open()
+    ref = VolumeRef(uuid4(), 1, "payments")
+
+    await runtime.create_volume(ref)
+
+    assert docker_world.client.inspect_volume(ref.name)["Labels"][NAME] == "payments"
+    assert [each.workspace_name for each in (await runtime.list()).volumes] == ["payments"]
+
+
+@pytest.mark.parametrize("called", ["", "payments"], ids=["nothing", "something else"])
+async def test_a_home_is_the_hubs_whatever_its_workspace_was_called(
+    docker_world: DockerWorld, called: str
+) -> None:
+    runtime = docker_world.open()
+    ref = VolumeRef(uuid4(), 1, called)
+    await runtime.create_volume(ref)
+    now = VolumeRef(ref.workspace_id, 1, "billing")
+
+    await runtime.create_volume(now)
+
+    assert await runtime.volume_path(now) == docker_world.home(ref)
+    await runtime.delete_volume(now)
+    assert (await runtime.list()).volumes == ()
 
 
 # ---- The engine that the hub knows ----
@@ -222,3 +257,54 @@ async def test_volumes_of_a_remote_engine_have_no_path_here(docker_world: Docker
     assert not runtime._site.engine.is_local
     with pytest.raises(Unreachable):
         await runtime.volume_path(VolumeRef(UUID(int=1), 1))
+
+
+# ---- The engine is met when it is first listed ----
+
+
+async def test_a_new_engine_becomes_the_hubs_when_it_is_first_listed(
+    docker_world: DockerWorld,
+) -> None:
+    docker_world.client.remove_volume(docker_world.marker)
+    runtime = docker_world.open(expects_data=_answer(False))
+    assert (await runtime.list()).volumes == ()
+    assert docker_world.client.inspect_volume(docker_world.marker)["Name"] == docker_world.marker
+
+
+async def test_an_engine_without_the_homes_that_are_recorded_is_another_one(
+    docker_world: DockerWorld,
+) -> None:
+    docker_world.client.remove_volume(docker_world.marker)
+    runtime = docker_world.open(expects_data=_answer(True))
+    for _ in range(2):
+        with pytest.raises(Unreachable, match="not the Docker engine of this hub"):
+            await runtime.list()
+    await docker_world.open().claim(expects_data=False)
+    assert (await runtime.list()).volumes == ()
+
+
+async def test_an_engine_that_was_away_is_met_when_it_is_back(
+    docker_world: DockerWorld, tmp_path: Path
+) -> None:
+    docker_world.client.remove_volume(docker_world.marker)
+    socket = tmp_path / "engine.sock"
+    runtime = docker_world.open(base_url=f"unix://{socket}", expects_data=_answer(False))
+    with pytest.raises(Unreachable):
+        await runtime.list()
+    socket.symlink_to("/var/run/docker.sock")
+    assert (await runtime.list()).containers == ()
+
+
+async def test_an_engine_that_nobody_needs_is_left_alone(docker_world: DockerWorld) -> None:
+    docker_world.client.remove_volume(docker_world.marker)
+    runtime = docker_world.open(expects_data=_answer(None))
+    with pytest.raises(Unreachable, match="needed"):
+        await runtime.list()
+    assert docker_world.client.volumes(filters={"name": docker_world.marker})["Volumes"] == []
+
+
+def _answer(expected: bool | None) -> Callable[[], Awaitable[bool | None]]:
+    async def answer() -> bool | None:
+        return expected
+
+    return answer

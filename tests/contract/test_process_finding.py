@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -9,13 +10,14 @@ import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from codehub.adapters.process import spawn, start, stop
-from codehub.adapters.process.find import Mark, read_boot_id, read_process
+from codehub.adapters.process.find import Mark, Process, Table, read_boot_id, read_process
 from codehub.adapters.process.records import Leader, Record
 from codehub.adapters.process.stop import send
 from codehub.errors import ActionFailed, VolumeInUse
@@ -33,7 +35,6 @@ from tests.contract.runtime_world import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from codehub.model.runtime import VolumeRef
     from tests.contract.process_world import ProcessWorld
@@ -53,9 +54,26 @@ def bystander(*command: str) -> Iterator[int]:
             process.kill()
 
 
+@contextmanager
+def bystanders_without_leader() -> Iterator[tuple[int, int]]:
+    """A session whose leader has ended, as every daemon's has, and one who is in it."""
+    daemonize = ["setsid", "sh", "-c", "sleep 600 >&- & echo $!"]
+    with subprocess.Popen(daemonize, stdout=subprocess.PIPE, text=True) as leader:
+        member = int(leader.communicate()[0])
+    try:
+        yield leader.pid, member
+    finally:
+        os.kill(member, signal.SIGKILL)
+
+
 def lives(pid: int) -> bool:
     process = read_process(pid)
     return process is not None and process.alive
+
+
+async def is_named(pid: int, name: str) -> bool:
+    """Whether it has become this program."""
+    return await asyncio.to_thread(Path(f"/proc/{pid}/comm").read_text) == f"{name}\n"
 
 
 async def stray_of(world: ProcessWorld, ref: VolumeRef) -> int:
@@ -192,6 +210,137 @@ async def test_children_that_outlive_their_leader_still_use_the_home(
     await runtime.start(replace(request, op_id=uuid4()), leads)
 
     assert not lives(stray), "the next start begins alone in its home"
+
+
+async def test_what_outlives_its_leader_without_a_marker_still_uses_the_home(
+    process_world: ProcessWorld,
+) -> None:
+    script = f"env -i HOME=$HOME sh -c '{STRAY}' & exec {process_world.serve}"
+    runtime, request = await started(process_world, script)
+    stray = await stray_of(process_world, request.volume)
+    await process_world.kill(request.workspace_id)
+
+    try:
+        await runtime.list()
+        assert [each.pid for each in process_world.members(request.workspace_id)] == [stray]
+        with pytest.raises(VolumeInUse):
+            await runtime.require_unused(request.volume)
+        await runtime.stop(request.workspace_id, LONG)
+
+        assert not lives(stray)
+        await runtime.delete_volume(request.volume)
+    finally:
+        if lives(stray):
+            os.kill(stray, signal.SIGKILL)
+
+
+async def test_nothing_of_a_dead_leader_runs_beside_the_next_one(
+    process_world: ProcessWorld,
+) -> None:
+    script = f"env -i HOME=$HOME sh -c '{STRAY}' & exec {process_world.serve}"
+    runtime, request = await started(process_world, script)
+    stray = await stray_of(process_world, request.volume)
+    await process_world.kill(request.workspace_id)
+    plain = request_for(process_world, request.volume, f"exec {process_world.serve}")
+
+    try:
+        await process_world.open().start(plain, leads)
+
+        assert not lives(stray)
+        (member,) = process_world.members(request.workspace_id)
+        assert member.pid == process_world.leader(request.workspace_id)
+        await runtime.stop(request.workspace_id, LONG)
+    finally:
+        if lives(stray):
+            os.kill(stray, signal.SIGKILL)
+
+
+async def test_a_session_of_strangers_is_left_alone_after_its_leader_too(
+    process_world: ProcessWorld,
+) -> None:
+    runtime, request = await started(process_world)
+    await process_world.kill(request.workspace_id)
+    await runtime.list()
+    assert process_world.record(request.workspace_id).deserted, "nobody was left, and that is known"
+    with bystanders_without_leader() as (session, stranger):
+        began = process_world.look().processes[1].start_ticks
+        name_as_leader(process_world, request.workspace_id, Leader(session, began, read_boot_id()))
+
+        assert process_world.members(request.workspace_id) == ()
+        await runtime.stop(request.workspace_id, timedelta(0))
+
+        assert lives(stranger)
+
+
+def process(pid: int, *, session: int = 40, began: int = 700) -> Process:
+    return Process(pid, 1, session, began, 0, 0, alive=True)
+
+
+def first(*, began: int) -> Process:
+    """The first process of the container that the hub runs in, or of the machine."""
+    return process(1, session=1, began=began)
+
+
+def session_of_40(*others: Process, me: int = 99) -> list[int]:
+    """Who belongs to a leader that had this pid, began at tick 500, and has ended."""
+    there = {each.pid: each for each in (process(50), process(60, session=60), *others)}
+    myself = there.pop(me, process(me, session=me))
+    leader = Leader(40, 500, "this boot")
+    record = Record(uuid4(), uuid4(), "t", "d", "v", 9, datetime.now(UTC), leader=leader)
+    members = Table("this boot", there, myself).members(record.workspace_id, record)
+    return [each.pid for each in members]
+
+
+@pytest.mark.parametrize(
+    ("others", "me", "ours"),
+    [
+        pytest.param([], 99, [50], id="its leader is gone"),
+        pytest.param([process(40)], 99, [], id="a stranger leads it now"),
+        pytest.param([process(40)], 40, [], id="the hub itself leads it now"),
+        pytest.param([first(began=499)], 99, [50], id="in this container"),
+        pytest.param([first(began=501)], 99, [], id="in the container before"),
+        pytest.param([first(began=501)], 1, [], id="in the one before, the hub is first"),
+    ],
+)
+def test_whose_a_session_is_without_its_leader(
+    others: list[Process], me: int, ours: list[int]
+) -> None:
+    assert session_of_40(*others, me=me) == ours
+
+
+@pytest.mark.parametrize(
+    "use", ["cd {} && exec sleep 600", "cd {}/a && exec sleep 600", "exec sleep 600 >> {}/a/file"]
+)
+async def test_a_home_that_strangers_use_is_neither_archived_nor_moved_away(
+    process_world: ProcessWorld, use: str
+) -> None:
+    runtime = process_world.open()
+    ref, other = await new_volume(runtime), await new_volume(runtime)
+    (process_world.home(ref) / "a").mkdir()
+
+    with bystander("sh", "-c", use.format(process_world.home(ref))) as pid:
+        await eventually(lambda: is_named(pid, "sleep"), "it is there")
+        for action in (runtime.require_unused(ref), runtime.delete_volume(ref)):
+            with pytest.raises(VolumeInUse, match=rf"sleep \(pid {pid}\)"):
+                await action
+        await runtime.delete_volume(other)
+        assert lives(pid)
+
+    await runtime.require_unused(ref)
+    await runtime.delete_volume(ref)
+    assert (await runtime.list()).volumes == ()
+
+
+async def test_who_only_reads_in_a_home_does_not_keep_it(process_world: ProcessWorld) -> None:
+    runtime = process_world.open()
+    ref = await new_volume(runtime)
+    await process_world.write(ref, "file", "data")
+
+    with bystander("sh", "-c", f"exec sleep 600 < {process_world.home(ref)}/file") as pid:
+        await eventually(lambda: is_named(pid, "sleep"), "it is there")
+        await runtime.require_unused(ref)
+        await runtime.delete_volume(ref)
+        assert lives(pid)
 
 
 async def test_a_lost_record_leaves_a_stray_that_is_seen_and_ended(

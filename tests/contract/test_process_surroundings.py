@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import socket
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from codehub.adapters.process.probe import answers, free_port
 from codehub.adapters.process.surround import machine_environment
 from codehub.errors import ActionFailed, Unreachable
 from codehub.model.runtime import VolumeRef
+from tests.contract.process_world import MARKER
 from tests.contract.runtime_world import (
     LONG,
     eventually,
@@ -27,6 +29,7 @@ from tests.contract.runtime_world import (
     request_for,
     started,
     text_of,
+    volume_names,
 )
 
 if TYPE_CHECKING:
@@ -119,6 +122,58 @@ async def test_a_root_that_lacks_a_part_is_unreachable_not_empty(
         assert not (process_world.root / missing).exists(), "claiming again does not hide the loss"
     finally:
         (process_world.root / "elsewhere").rename(process_world.root / missing)
+
+
+@pytest.mark.parametrize("instead", ["an empty directory", "another hub's homes"])
+async def test_homes_on_a_disk_that_is_away_are_unreachable_not_gone(
+    process_world: ProcessWorld, instead: str
+) -> None:
+    runtime, request = await started(process_world)
+    volumes, away = process_world.root / "volumes", process_world.root / "away"
+    volumes.rename(away)
+    volumes.mkdir()
+    if instead == "another hub's homes":
+        (volumes / MARKER).write_text('{"hub": "another"}')
+    before = names(volumes)
+
+    try:
+        for action in (
+            runtime.list(),
+            runtime.create_volume(VolumeRef(uuid4(), 1)),
+            runtime.start(replace(request, op_id=uuid4()), leads),
+            runtime.delete_volume(request.volume),
+            runtime.require_unused(request.volume),
+            runtime.volume_path(request.volume),
+            process_world.open().claim(expects_data=True),
+        ):
+            with pytest.raises(Unreachable, match=str(volumes)):
+                await action
+        assert names(volumes) == before
+    finally:
+        shutil.rmtree(volumes)
+        away.rename(volumes)
+    assert await volume_names(runtime) == {request.volume.name}
+    assert await is_running(runtime, request.workspace_id)
+
+
+async def test_homes_from_before_they_had_a_marker_get_one(process_world: ProcessWorld) -> None:
+    runtime = process_world.open()
+    ref = await new_volume(runtime)
+    (process_world.root / "volumes" / MARKER).unlink()
+
+    await runtime.claim(expects_data=True)
+
+    assert await volume_names(runtime) == {ref.name}
+
+
+async def test_a_hub_without_homes_marks_their_place_when_it_starts(
+    process_world: ProcessWorld,
+) -> None:
+    (process_world.root / "volumes" / MARKER).unlink()
+
+    await process_world.open().claim(expects_data=False)
+
+    assert (await process_world.open().list()).volumes == ()
 
 
 async def test_a_lock_that_is_held_for_long_is_no_answer(

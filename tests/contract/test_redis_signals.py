@@ -6,10 +6,10 @@ import asyncio
 import os
 import signal
 import traceback
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 import pytest
@@ -24,7 +24,7 @@ from codehub.errors import Unreachable, UsageError
 from codehub.model.signals import ActivityRead, Sighting
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
     from codehub.embedded.redis import EmbeddedRedis
     from codehub.ports import Signals
@@ -408,6 +408,47 @@ async def test_messages_arrive_in_order_and_only_from_their_channel(
     await until(lambda: dict(admin.pubsub_numsub(channel))[channel.encode()] == 0)
 
 
+async def test_one_can_follow_all_channels_of_a_kind(signals: Signals, prefix: str) -> None:
+    async with asyncio.timeout(60), aclosing(following(signals, prefix)) as heard:
+        assert await anext(heard) is None
+        # From here on nothing is missed, so nobody has to wait for the subscription.
+        for channel in ("sse:1", "other:1", "wake:wc", "wake:ttl", "sse:2"):
+            await signals.publish(f"{prefix}:{channel}", channel)
+        assert [await anext(heard) for _ in range(3)] == ["sse:1", "wake:wc", "sse:2"]
+
+
+async def test_a_lost_connection_ends_following_too(
+    own_signals: RedisSignals, own_admin: redis.Redis
+) -> None:
+    async with asyncio.timeout(60), aclosing(following(own_signals, "p")) as heard:
+        assert await anext(heard) is None
+        own_admin.client_kill_filter(_type="pubsub")
+        with pytest.raises(Unreachable, match="no Redis answers"):
+            await anext(heard)
+
+
+async def test_following_a_quiet_kind_is_no_lost_connection(
+    signals: Signals, admin: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals_module, "QUIET_SECONDS", 0.01)
+    async with asyncio.timeout(60), aclosing(following(signals, prefix)) as heard:
+        assert await anext(heard) is None
+        before = pings(admin)
+        waiting = asyncio.ensure_future(anext(heard))
+        await until(lambda: pings(admin) > before + 3)
+        await signals.publish(f"{prefix}:sse:1", "at last")
+        assert await waiting == "at last"
+
+
+def pings(admin: redis.Redis) -> int:
+    return int(admin.info("commandstats").get("cmdstat_ping", {"calls": 0})["calls"])
+
+
+def following(signals: Signals, prefix: str) -> AsyncGenerator[str | None, None]:
+    patterns = (f"{prefix}:sse:*", f"{prefix}:wake:wc")
+    return cast("AsyncGenerator[str | None, None]", signals.follow(patterns))
+
+
 async def test_a_message_nobody_hears_is_no_error(signals: Signals) -> None:
     await signals.publish("nobody", "hello")
 
@@ -416,15 +457,11 @@ async def test_a_quiet_channel_is_no_lost_connection(
     signals: Signals, admin: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signals_module, "QUIET_SECONDS", 0.01)
-
-    def pings() -> int:
-        return int(admin.info("commandstats").get("cmdstat_ping", {"calls": 0})["calls"])
-
-    before = pings()
+    before = pings(admin)
     async with asyncio.timeout(60):
         subscription = signals.subscribe(prefix)
         first = asyncio.ensure_future(anext(subscription))
-        await until(lambda: pings() > before + 3)
+        await until(lambda: pings(admin) > before + 3)
         await signals.publish(prefix, "at last")
         assert await first == "at last"
         await subscription.aclose()  # type: ignore[attr-defined]
@@ -622,3 +659,25 @@ async def test_an_address_that_is_none_is_refused(url: str) -> None:
 )
 def test_an_address_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert redacted(url) == shown
+
+
+@pytest.mark.parametrize("listen", ["subscribe", "follow"])
+async def test_a_subscriber_ends_whenever_it_is_cancelled(
+    signals: RedisSignals, prefix: str, listen: str
+) -> None:
+    """Also in the very step in which Redis answers, where the client's library may drop it."""
+
+    async def hear() -> None:
+        channel = f"{prefix}-news"
+        heard = signals.subscribe(channel) if listen == "subscribe" else signals.follow([channel])
+        async for _ in heard:
+            pass
+
+    for steps in range(80):
+        task = asyncio.create_task(hear())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=60)
+        assert done, f"it goes on after a cancellation in step {steps}"
+        assert task.cancelled()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from codehub.adapters.s3 import reader
 from codehub.adapters.s3.address import MIB, parse_address
 from codehub.adapters.s3.store import S3Store
 from codehub.errors import ActionFailed, NameConflict, Unreachable
@@ -288,6 +290,28 @@ def test_a_stream_that_keeps_breaking_is_never_passed_off_as_the_whole(
     proxy.spoil(act, is_read, FOR_EVER)
     with pytest.raises(Unreachable, match=match):
         get(hasty if act is stall_answer else store, "hub/one")
+
+
+def test_pauses_grow_to_a_limit_and_differ_from_reader_to_reader(
+    proxy: FaultyProxy, store: S3Store, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers that one fault has hit together must not come back together."""
+    put(store, "hub/one", LARGE)
+    proxy.spoil(cut_answer, is_read, FOR_EVER)
+    patient = S3Store(parse_address(address.replace("max_attempts=2", "max_attempts=8")))
+
+    def pauses() -> list[float]:
+        kept: list[float] = []
+        monkeypatch.setattr(reader, "time", SimpleNamespace(sleep=kept.append))
+        with pytest.raises(Unreachable, match="broke off"):
+            get(patient, "hub/one", MIB)
+        return kept
+
+    first, second = pauses(), pauses()
+    patient.close()
+    for pause, other, most in zip(first, second, (1, 2, 4, 8, 16, 20, 20), strict=True):
+        assert 0 <= pause <= most
+        assert pause != other
 
 
 def test_a_stream_does_not_go_on_with_another_object(

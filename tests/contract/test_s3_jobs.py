@@ -28,7 +28,11 @@ from tests.contract.s3_faults import (
     is_read,
     reply,
 )
-from tests.contract.s3_server import s3_environment, s3_server  # noqa: F401
+from tests.contract.s3_server import (  # noqa: F401
+    s3_environment,
+    s3_server,
+    use_shared_credentials,
+)
 from tests.contract.store_contract import FAR_AHEAD, keys
 from tests.integration.homes import describe
 from tests.integration.jobs import HUB, SUBJECT, committed, new_key
@@ -110,6 +114,20 @@ async def test_a_home_goes_to_the_bucket_and_comes_back(
     meta = await archive(mover, home)
     assert len(proxy.seen(is_part)) >= 2
     assert keys(store, hub_prefix(HUB)) == [meta.key, f"{meta.key}.meta"]
+    await restore(mover, tmp_path / "volume", meta)
+    assert describe(tmp_path / "volume") == describe(home)
+
+
+async def test_a_job_takes_its_credentials_from_the_shared_file(
+    url: str,
+    s3_server: S3Server,  # noqa: F811
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_shared_credentials(s3_server, monkeypatch, tmp_path, "archives")
+    mover = JobMover(url, os.environ)
+    meta = await archive(mover, home)
     await restore(mover, tmp_path / "volume", meta)
     assert describe(tmp_path / "volume") == describe(home)
 

@@ -13,12 +13,17 @@ memory that a restarted hub would miss.
     listing   everything of the hub, in two calls
     image     is it there, else pull it
     recipe    what a container is made of, and what it can never be
+    cover     no volume of the image lies over a home
     home      a new home belongs to the user of the image
     site      the parts of one hub on one engine
     start     the steps of a start, in their order
     probe     does the port answer
     stop      stop and remove
+    removal   remove a container
+    copying   a home for the copy calls of a storage job, without its directory
     output    logs, CPU and memory, events
+    presence  is there an engine at all
+    survey    what it is like, and whether it is the hub's
 """
 
 from codehub.adapters.docker.runtime import DockerRuntime

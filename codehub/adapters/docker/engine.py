@@ -12,9 +12,12 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import docker
+from docker.constants import DEFAULT_DOCKER_API_VERSION
 
 from codehub.adapters.docker.translate import (
     FOREIGN,
@@ -24,7 +27,7 @@ from codehub.adapters.docker.translate import (
     explain_look,
     is_trouble,
 )
-from codehub.errors import Unreachable
+from codehub.errors import Unreachable, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -35,6 +38,12 @@ LOOK_SECONDS: Final = 15.0
 ACT_SECONDS: Final = 60.0
 THREADS: Final = 16
 _SOCKET: Final = "/var/run/docker.sock"
+_SCHEMES: Final = ("unix:///", "tcp://", "http://", "https://")
+_NETWORK: Final = ("tcp://", "http://", "https://", "ssh://")
+_NEAR: Final = (
+    "run the hub on the engine's machine; for an engine of this one, unset DOCKER_HOST, or set it "
+    "to unix:///path"
+)
 _END: Final[Any] = object()
 
 
@@ -49,6 +58,7 @@ class Engine:
         act_seconds: float = ACT_SECONDS,
     ) -> None:
         self.base_url = base_url or f"unix://{_SOCKET}"
+        _require_near(self.base_url)
         self.look_seconds = look_seconds
         self.act_seconds = act_seconds
         self._lock = threading.Lock()
@@ -159,11 +169,20 @@ class Engine:
         """Asks for the version; an engine that hangs here keeps its callers only for a look."""
         self._require_socket()
         client = docker.APIClient(
-            self.base_url, version="auto", timeout=self.look_seconds, max_pool_size=THREADS
+            self.base_url,
+            version=DEFAULT_DOCKER_API_VERSION,
+            timeout=self.look_seconds,
+            max_pool_size=THREADS,
         )
-        client.timeout = self.act_seconds
-        # Settings of this machine's user (proxies, netrc) are not the engine's.
+        # Settings of this machine's user (proxies, netrc) are not the engine's. The client takes
+        # them until it is told, so it must not ask for the version while it is made.
         client.trust_env = False
+        try:
+            client._version = client._retrieve_server_version()
+        except FOREIGN:
+            client.close()
+            raise
+        client.timeout = self.act_seconds
         return client
 
     def _require_socket(self) -> None:
@@ -177,6 +196,34 @@ class Engine:
         client, self._client = self._client, None
         if client is not None:
             client.close()
+
+
+def _require_near(base_url: str) -> None:
+    """Workspaces are published on the engine's own loopback, so that must be this machine's.
+
+    From another machine they would not answer, or people would be sent to whatever has their port
+    here.
+    """
+    if base_url.startswith(_NETWORK) and not _is_loopback(base_url):
+        raise UsageError(
+            f"the Docker engine at {base_url} is on another machine: it publishes workspaces on "
+            "that machine's loopback, where they cannot be reached from here",
+            hint=_NEAR,
+        )
+    if not base_url.startswith(_SCHEMES):
+        raise UsageError(
+            f"the Docker engine's address {base_url} is of a kind that is not supported",
+            hint=_NEAR,
+        )
+
+
+def _is_loopback(base_url: str) -> bool:
+    """By the address alone: what a name leads to may change. Without a host it is this machine."""
+    try:
+        host = urlsplit(base_url).hostname
+        return host in (None, "localhost") or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class _Stream:

@@ -2,7 +2,7 @@
 
 The engine makes a volume as root's. An image with another user could not write to its own home,
 so before the first start the empty home is given to that user. Through the engine, not through the
-file system: it works on a remote engine, and in the engine's own numbering of users.
+file system: it works where we cannot write, and in the engine's own numbering of users.
 """
 
 from __future__ import annotations

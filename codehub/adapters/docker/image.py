@@ -16,7 +16,7 @@ from docker.types import CancellableStream
 from docker.utils import parse_repository_tag
 
 from codehub.adapters.docker.translate import Declined
-from codehub.core.deadline import IMAGE_READY_AT, PULL, STAGE
+from codehub.core.deadline import PULL, STAGE, START
 from codehub.errors import ActionFailed, ImagePullFailed, Unreachable
 
 if TYPE_CHECKING:
@@ -37,19 +37,23 @@ _NAME: Final = re.compile(
 SILENCE: Final = 120.0
 """Seconds that a pull may say nothing; while it works it reports several times a second."""
 
+_DENIED: Final = (
+    *("pull access denied", "access to the resource is denied", "unauthorized"),
+    *("authentication required", "no basic auth"),
+)
+_UNKNOWN: Final = ("manifest unknown", "name unknown", "no matching manifest")
 _NO_ANSWER: Final = (
     *("dial tcp", "no such host", "connection refused", "connection reset", "timeout"),
     *("deadline exceeded", "tls handshake", "x509", "https client", "unreachable", "eof"),
     *("toomanyrequests", "too many requests", "request canceled", "proxyconnect"),
     *("internal server error", "bad gateway", "service unavailable"),
 )
-_NO_ACCESS: Final = (
-    *("denied", "unauthorized", "authentication required", "no basic auth", "forbidden"),
-)
+_NO_ACCESS: Final = ("denied", "forbidden")
 _NO_IMAGE: Final = (
-    *("not found", "manifest unknown", "name unknown", "no matching manifest"),
-    *("invalid reference", "no such image", "does not exist", "invalid repository"),
+    *("not found", "invalid reference", "no such image", "does not exist", "invalid repository"),
 )
+_ADDRESS: Final = re.compile(r"[a-z]+://\S+")
+_FOLDER: Final = r"[\w.-]+(?::\d+)?/"
 
 
 def require_name(image: str | None) -> str:
@@ -59,18 +63,17 @@ def require_name(image: str | None) -> str:
     return image
 
 
-async def require_image(site: Site, workspace_id: UUID, image: str) -> Mapping[str, Any]:
-    """What the engine knows of the image, pulled first where it is missing."""
-    found = await _find(site.engine, image)
-    if found is None:
-        await _pull(site, workspace_id, image)
-        found = await _find(site.engine, image)
+async def pull_image(site: Site, workspace_id: UUID, image: str) -> Mapping[str, Any]:
+    """Get the image from its registry, and what the engine knows of it then."""
+    await _pull(site, workspace_id, image)
+    found = await find_image(site.engine, image)
     if found is None:
         raise Unreachable(f"the pull of {image} ended without it")
     return found
 
 
-async def _find(engine: Engine, image: str) -> Mapping[str, Any] | None:
+async def find_image(engine: Engine, image: str) -> Mapping[str, Any] | None:
+    """What the engine knows of the image; None where it must be pulled first."""
     try:
         found: Mapping[str, Any] | None = await engine.find(
             lambda client: client.inspect_image(image)
@@ -92,8 +95,8 @@ async def _pull(site: Site, workspace_id: UUID, image: str) -> None:
                 site.report(workspace_id, {STAGE: PULL, **_count(layers, line)})
     except Declined as error:
         raise explain_pull(image, error.words) from error
-    # From here on the time limit of a start counts.
-    site.report(workspace_id, {IMAGE_READY_AT: site.clock().isoformat()})
+    # From here on the time limit of a start counts: by Postgres's clock, so no time is told.
+    site.report(workspace_id, {STAGE: START, "bytes": 0, "total": 0})
 
 
 def _begin(client: docker.APIClient, image: str) -> CancellableStream:
@@ -133,18 +136,48 @@ def _no_name(image: str | None) -> ImagePullFailed:
 def explain_pull(image: str, text: str) -> CodeHubError:
     """What a failed pull means; `text` is what the engine was told, or why it was told nothing."""
     words = " ".join(text.split())
-    lower = words.lower()
-    if any(each in lower for each in _NO_ANSWER):
-        return Unreachable(
-            f"the registry of {image} gives no answer: {words}", hint="the hub tries again"
-        )
-    if any(each in lower for each in _NO_ACCESS):
-        return ImagePullFailed(
-            f"the image {image} does not exist, or the hub may not have it: {words}",
-            hint="log the hub's user in to the registry, or correct the image",
-        )
-    if any(each in lower for each in _NO_IMAGE):
-        return ImagePullFailed(
-            f"the image {image} was not found: {words}", hint="correct the image"
-        )
+    cause = _without_names(image, words.lower())
+    for signs, explain in _MEANINGS:
+        if any(each in cause for each in signs):
+            return explain(image, words)
     return ActionFailed(f"the image {image} could not be pulled: {words}")
+
+
+def _without_names(image: str, words: str) -> str:
+    """What was said, without what it was said of: a name may hold any word, `geofence` an `eof`."""
+    registry, path = resolve_repository_name(image.partition("@")[0])
+    path = path.partition(":")[0]
+    # A name of one word may be a word of the cause as well, so something must mark it as the name.
+    before = rf"(?:{_FOLDER})*" if "/" in path else rf"(?:for |repository |(?:{_FOLDER})+)"
+    name = rf"{before}{re.escape(path)}(?::[\w.-]+)?(?:@[\w:]+)?"
+    words = _ADDRESS.sub(" ", words)
+    for each in (name, re.escape(registry.lower())):
+        words = re.sub(rf"(?<![\w.-]){each}(?![\w-])", " ", words)
+    return words
+
+
+def _no_answer(image: str, words: str) -> CodeHubError:
+    return Unreachable(
+        f"the registry of {image} gives no answer: {words}", hint="the hub tries again"
+    )
+
+
+def _no_access(image: str, words: str) -> CodeHubError:
+    return ImagePullFailed(
+        f"the image {image} does not exist, or the hub may not have it: {words}",
+        hint="log the hub's user in to the registry, or correct the image",
+    )
+
+
+def _no_image(image: str, words: str) -> CodeHubError:
+    return ImagePullFailed(f"the image {image} was not found: {words}", hint="correct the image")
+
+
+_MEANINGS: Final = (
+    (_DENIED, _no_access),
+    (_UNKNOWN, _no_image),
+    (_NO_ANSWER, _no_answer),
+    (_NO_ACCESS, _no_access),
+    (_NO_IMAGE, _no_image),
+)
+"""First match wins: what only a registry says, then what the way to it says, then what both may."""

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from codehub.model.runtime import ContainerSeen, VolumeRef, VolumeSeen
+from codehub.model.runtime import ContainerSeen, Upstream, VolumeRef, VolumeSeen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from codehub.model.runtime import StartRequest
 
@@ -28,6 +28,9 @@ TEMPLATE: Final = "dev.codehub.template"
 VOLUME: Final = "dev.codehub.volume"
 ENGINE: Final = "dev.codehub.engine"
 ACCIDENT: Final = "dev.codehub.accident"
+COPY: Final = "dev.codehub.copy"
+
+LOOPBACK: Final = "127.0.0.1"
 
 RUNNING: Final = frozenset({"running", "paused"})
 """A paused container holds its volume and its port, and goes on: it runs."""
@@ -56,8 +59,28 @@ def container_labels(hub_id: str, request: StartRequest) -> dict[str, str]:
     }
 
 
+def copy_name(ref: VolumeRef, token: str) -> str:
+    """The name of a container that holds a volume for copying; new for each."""
+    return f"{ref.name}-copy-{token}"
+
+
+def copy_labels(hub_id: str, ref: VolumeRef) -> dict[str, str]:
+    """No workspace is among them: nothing happens to it when such a container comes or goes."""
+    return {HUB: hub_id, COPY: ref.name}
+
+
+def is_copy_of(hub_id: str, ref: VolumeRef, entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of the engine's list of containers is one."""
+    labelled = copy_labels(hub_id, ref).items() <= (entry.get("Labels") or {}).items()
+    return labelled and any(
+        name.startswith(f"/{copy_name(ref, '')}") for name in entry["Names"] or ()
+    )
+
+
 def volume_labels(hub_id: str, ref: VolumeRef) -> dict[str, str]:
-    return {HUB: hub_id, WORKSPACE: str(ref.workspace_id), GENERATION: str(ref.generation)}
+    """The name tells people whose it is; it proves nothing, and may have changed since."""
+    named = {NAME: ref.workspace_name} if ref.workspace_name else {}
+    return {**_ownership(hub_id, ref), **named}
 
 
 def is_container_of(hub_id: str, workspace_id: UUID, labels: Mapping[str, str] | None) -> bool:
@@ -66,7 +89,11 @@ def is_container_of(hub_id: str, workspace_id: UUID, labels: Mapping[str, str] |
 
 
 def is_volume_of(hub_id: str, ref: VolumeRef, labels: Mapping[str, str] | None) -> bool:
-    return volume_labels(hub_id, ref).items() <= (labels or {}).items()
+    return _ownership(hub_id, ref).items() <= (labels or {}).items()
+
+
+def _ownership(hub_id: str, ref: VolumeRef) -> dict[str, str]:
+    return {HUB: hub_id, WORKSPACE: str(ref.workspace_id), GENERATION: str(ref.generation)}
 
 
 def read_container(entry: Mapping[str, Any]) -> ContainerSeen | None:
@@ -87,7 +114,16 @@ def read_container(entry: Mapping[str, Any]) -> ContainerSeen | None:
         volume=labels.get(VOLUME),
         exit_code=int(exited[1]) if exited else None,
         started_at=datetime.fromtimestamp(entry["Created"], UTC),
+        upstream=_upstream(entry.get("Ports") or ()),
     )
+
+
+def _upstream(ports: Iterable[Mapping[str, Any]]) -> Upstream | None:
+    """The port on the engine's loopback; there is none while it does not run."""
+    for each in ports:
+        if each.get("IP") == LOOPBACK and each.get("PublicPort"):
+            return Upstream(LOOPBACK, each["PublicPort"])
+    return None
 
 
 def read_volume(entry: Mapping[str, Any]) -> VolumeSeen | None:
@@ -97,7 +133,9 @@ def read_volume(entry: Mapping[str, Any]) -> VolumeSeen | None:
     if workspace_id is None or not generation.isdecimal():
         return None
     ref = VolumeRef(workspace_id, int(generation))
-    return VolumeSeen(workspace_id, ref.name, ref.generation) if ref.name == entry["Name"] else None
+    if ref.name != entry["Name"]:
+        return None
+    return VolumeSeen(workspace_id, ref.name, ref.generation, labels.get(NAME, ""))
 
 
 def _uuid(text: str | None) -> UUID | None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from codehub.model.workspace import Resources
 
 HOME: Final = "/home/workspace"
+COPY_HOME: Final = "/h"
+"""Where a home is for the engine's copy calls. What it is long, paths in the home cannot be."""
 PIDS: Final = 4096
 """Processes and threads where the spec says nothing: room for any build, none for a fork bomb."""
 
@@ -61,7 +63,28 @@ def container_config(
             **_limits(request.resources),
             "NetworkMode": network,
             "PortBindings": {port: [{"HostIp": HOST, "HostPort": ""}]},
-            "Mounts": [_home(request.volume.name, accident_labels)],
+            "Mounts": [_home(request.volume.name, HOME, accident_labels)],
+        },
+    }
+
+
+def copy_config(
+    *,
+    image: str,
+    labels: Mapping[str, str],
+    volume: str,
+    accident_labels: Mapping[str, str],
+) -> dict[str, Any]:
+    """The same for a container that holds a volume for copying, and that nothing can start."""
+    return {
+        "Image": image,
+        "Entrypoint": ["never"],
+        "Labels": dict(labels),
+        "HostConfig": {
+            **_confinement(),
+            "CapAdd": [],
+            "NetworkMode": "none",
+            "Mounts": [_home(volume, COPY_HOME, accident_labels)],
         },
     }
 
@@ -104,11 +127,11 @@ def _limits(resources: Resources) -> dict[str, int]:
     return limits
 
 
-def _home(volume: str, accident_labels: Mapping[str, str]) -> dict[str, Any]:
+def _home(volume: str, target: str, accident_labels: Mapping[str, str]) -> dict[str, Any]:
     """Without a copy of what the image has there: a home holds what its people put there."""
     return {
         "Type": "volume",
         "Source": volume,
-        "Target": HOME,
+        "Target": target,
         "VolumeOptions": {"NoCopy": True, "Labels": dict(accident_labels)},
     }

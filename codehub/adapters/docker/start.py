@@ -2,9 +2,10 @@
 
 1. Look: already running for this operation is fine, for another one is refused; what has ended, or
    was made by a dead leader and never started, is removed.
-2. The image is there, the volume is ours and nobody has it, the network is there.
+2. The image is there and covers nothing of the home, the volume is ours and nobody has it, the
+   network is there.
 3. Create the container, and look at the volume again: one that has just gone would have been made
-   anew, empty, by the engine.
+   anew, empty, by the engine. Look at what is mounted, too.
 4. Confirm that the hub still leads; start.
 5. Wait for the port.
 """
@@ -15,13 +16,18 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from codehub.adapters.docker.cover import (
+    holds_part_of_home,
+    require_clear,
+    require_uncovered,
+)
 from codehub.adapters.docker.home import give_home
-from codehub.adapters.docker.image import require_image, require_name
+from codehub.adapters.docker.image import find_image, pull_image, require_name
 from codehub.adapters.docker.labels import OPERATION, container_name
 from codehub.adapters.docker.probe import answers
 from codehub.adapters.docker.recipe import container_config
+from codehub.adapters.docker.removal import remove
 from codehub.adapters.docker.site import is_running, published_port
-from codehub.adapters.docker.stop import remove
 from codehub.adapters.docker.translate import CONFLICT, Declined
 from codehub.adapters.words import last_words
 from codehub.errors import ActionFailed, CodeHubError, Unreachable
@@ -34,7 +40,9 @@ if TYPE_CHECKING:
     from codehub.adapters.docker.site import Site
     from codehub.model.runtime import StartRequest
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25
+_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.005, 0.1, 1.1
+_LOOK_EVERY: Final = 0.25
+"""Seconds between two looks whether it still runs, while its port does not answer."""
 _LAST_LINES: Final = 20
 
 
@@ -57,7 +65,7 @@ async def _find_running(site: Site, request: StartRequest) -> str | None:
         return None
     identity = str(found["Id"])
     if not is_running(found):
-        await remove(site.engine, identity)
+        await remove(site.engine, identity, volumes=not holds_part_of_home(found))
         return None
     if found["Config"]["Labels"].get(OPERATION) != str(request.op_id):
         raise ActionFailed(
@@ -72,17 +80,23 @@ async def _launch(
     confirm: Callable[[], Awaitable[None]],
 ) -> str:
     name = require_name(request.image)
-    await asyncio.gather(
+    # A workspace that wakes has somebody who waits: what can be asked at once is.
+    image, *_ = await asyncio.gather(
+        find_image(site.engine, name),
         site.volumes.require(request.volume),
         site.volumes.require_unused(request.volume),
         site.network.ensure(),
     )
-    image = await require_image(site, request.workspace_id, name)
+    image = image or await pull_image(site, request.workspace_id, name)
+    require_clear(name, image)
     identity = await _create(site, request, name)
     try:
-        await site.volumes.require(request.volume)
         await _give_home(site, request, identity, image)
-        await confirm()
+        await asyncio.gather(
+            site.volumes.require(request.volume),
+            require_uncovered(site.engine, identity, name),
+            confirm(),
+        )
         await _act(site, request, lambda client: client.start(identity))
     except Unreachable:
         raise  # It may have started: whoever tries again finds out.
@@ -138,18 +152,31 @@ async def _act(site: Site, request: StartRequest, do: Callable[[docker.APIClient
 
 
 async def _wait_for_port(site: Site, request: StartRequest, identity: str) -> None:
-    pause = _FIRST_PAUSE
+    """Ask the port ever less often, in step with the time that it takes; now and then the engine.
+
+    So an answer is noticed late by a small part of the whole, whether that is short or long.
+    """
+    clock, pause = asyncio.get_running_loop().time, _FIRST_PAUSE
     while True:
-        found = await site.engine.find(lambda client: client.inspect_container(identity))
-        if found is None:
-            raise ActionFailed(f"{request.name} was stopped by another meanwhile")
-        if not is_running(found):
-            raise await _failure(site, request, found)
-        port = published_port(found)
-        if port is not None and await answers(port):
-            return
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
+        port = await _published(site, request, identity)
+        look_again = clock() + _LOOK_EVERY
+        while port is not None and clock() < look_again:
+            if await answers(port):
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+        if port is None:
+            await asyncio.sleep(_LONGEST_PAUSE)
+
+
+async def _published(site: Site, request: StartRequest, identity: str) -> int | None:
+    """The port of the container, which must still run."""
+    found = await site.engine.find(lambda client: client.inspect_container(identity))
+    if found is None:
+        raise ActionFailed(f"{request.name} was stopped by another meanwhile")
+    if not is_running(found):
+        raise await _failure(site, request, found)
+    return published_port(found)
 
 
 async def _failure(site: Site, request: StartRequest, found: Mapping[str, Any]) -> ActionFailed:

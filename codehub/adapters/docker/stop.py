@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from codehub.adapters.docker.cover import holds_part_of_home
+from codehub.adapters.docker.removal import remove
 from codehub.adapters.docker.site import is_running
 from codehub.adapters.docker.translate import CONFLICT, NOT_FOUND, Declined
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
     from codehub.adapters.docker.engine import Engine
     from codehub.adapters.docker.site import Site
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
-_IN_PROGRESS: Final = "in progress"
 
 
 async def stop(site: Site, workspace_id: UUID, grace: timedelta) -> None:
@@ -35,27 +33,7 @@ async def stop(site: Site, workspace_id: UUID, grace: timedelta) -> None:
         await _unless_gone(
             site.engine, lambda client: client.stop(identity, timeout=seconds), extra=seconds
         )
-    await remove(site.engine, identity, force=True)
-
-
-async def remove(engine: Engine, identity: str, *, force: bool = False) -> None:
-    """Remove a container with the volumes its image declared; named volumes stay.
-
-    Returns when it is gone, also where somebody else is just removing it.
-    """
-    try:
-        await engine.remove(lambda client: client.remove_container(identity, v=True, force=force))
-    except Declined as error:
-        if error.status != CONFLICT or _IN_PROGRESS not in error.message:
-            raise
-        await _until_gone(engine, identity)
-
-
-async def _until_gone(engine: Engine, identity: str) -> None:
-    pause = _FIRST_PAUSE
-    while await engine.find(lambda client: client.inspect_container(identity)) is not None:
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
+    await remove(site.engine, identity, force=True, volumes=not holds_part_of_home(found))
 
 
 async def _unless_gone(engine: Engine, do: Callable[[Any], object], *, extra: float = 0) -> None:

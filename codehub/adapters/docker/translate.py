@@ -46,12 +46,12 @@ _HINTS: Final = (
 class Declined(ActionFailed):
     """The engine answered no, with this status and these words."""
 
-    def __init__(self, error: APIError) -> None:
-        self.words = said(error)
-        self.status = int(error.status_code)
-        full = "no space left on device" in self.words.lower()
+    def __init__(self, status: int, words: str) -> None:
+        self.words = words
+        self.status = status
+        full = "no space left on device" in words.lower()
         super().__init__(
-            "the engine's disk is full" if full else f"the Docker engine refused: {self.words}",
+            "the engine's disk is full" if full else f"the Docker engine refused: {words}",
             hint="make room there" if full else None,
         )
 
@@ -65,14 +65,23 @@ def explain_look(error: Exception) -> CodeHubError:
     """Nothing was learned, unless the engine says that there is no such thing or no such name."""
     if not isinstance(error, APIError) or is_trouble(error):
         return _unknown(error)
-    return Declined(error) if error.status_code in (BAD_REQUEST, NOT_FOUND) else _unknown(error)
+    told = error.status_code in (BAD_REQUEST, NOT_FOUND)
+    return _declined(error) if told else _unknown(error)
 
 
 def explain_act(error: Exception) -> CodeHubError:
     """What the engine's answer means for what was asked of it."""
     if not isinstance(error, APIError) or error.status_code is None or is_trouble(error):
         return _unknown(error)
-    return Declined(error)
+    return _declined(error)
+
+
+def explain_answer(status: int, words: str) -> CodeHubError:
+    """The same, for those who ask the engine without the SDK."""
+    text = " ".join(words.split())
+    if _is_trouble(status, text):
+        return Unreachable(f"the Docker engine cannot be reached: {text}")
+    return Declined(status, text)
 
 
 def is_trouble(error: APIError) -> bool:
@@ -80,14 +89,21 @@ def is_trouble(error: APIError) -> bool:
 
     It calls itself unavailable, or is another version than the one these calls were made for.
     """
-    text = said(error).lower()
-    return error.status_code == _UNAVAILABLE or any(each in text for each in _TROUBLE)
+    return _is_trouble(error.status_code, said(error))
 
 
 def said(error: Exception) -> str:
     """The engine's own words, on one line."""
     words = error.explanation if isinstance(error, APIError) else None
     return " ".join(str(words or error).split())
+
+
+def _is_trouble(status: int | None, words: str) -> bool:
+    return status == _UNAVAILABLE or any(each in words.lower() for each in _TROUBLE)
+
+
+def _declined(error: APIError) -> Declined:
+    return Declined(int(error.status_code), said(error))
 
 
 def _unknown(error: Exception) -> Unreachable:

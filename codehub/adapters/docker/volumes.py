@@ -10,7 +10,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codehub.adapters.docker.labels import ACCIDENT, is_volume_of, volume_labels
+from codehub.adapters.docker.labels import (
+    ACCIDENT,
+    container_name,
+    is_copy_of,
+    is_volume_of,
+    volume_labels,
+)
+from codehub.adapters.docker.removal import remove
 from codehub.adapters.docker.translate import CONFLICT, Declined
 from codehub.errors import ActionFailed, NameConflict, VolumeInUse
 
@@ -43,25 +50,21 @@ class Volumes:
     async def delete(self, ref: VolumeRef) -> None:
         """Never by force; the engine knows who uses it, stopped containers included."""
         if not await self._find(ref):
-            return await self._marker.require()
-        try:
-            await self._engine.remove(lambda client: client.remove_volume(ref.name))
-        except Declined as error:
-            if error.status != CONFLICT:
-                raise
-            raise VolumeInUse(
-                f"the volume {ref.name} is in use", hint="stop the workspace first"
-            ) from error
+            await self._marker.require()
+        elif not await self._try_to_delete(ref):
+            await self.require_unused(ref)
+            if not await self._try_to_delete(ref):
+                raise VolumeInUse(f"the volume {ref.name} is in use", hint="try again")
 
     async def path(self, ref: VolumeRef) -> Path | None:
-        """Its directory, where the engine is of this machine and we may read it."""
+        """Its directory, where the engine is of this machine and all in it is ours to move."""
         found = await self._find(ref)
         if found is None:
             await self._marker.require()
             return None
         path = Path(found.get("Mountpoint") or "")
-        readable = self._engine.is_local and path.is_absolute() and _is_readable(path)
-        return path if readable else None
+        open_to_us = self._engine.is_local and path.is_absolute() and _is_open_to_us(path)
+        return path if open_to_us else None
 
     async def require(self, ref: VolumeRef) -> None:
         """The home to start in; never made here, because an empty one would hide the loss."""
@@ -70,15 +73,11 @@ class Volumes:
             raise _absent(ref)
 
     async def require_unused(self, ref: VolumeRef) -> None:
-        """No container has it, whatever that one is called."""
-        users = await self._engine.look(
-            lambda client: client.containers(all=True, filters={"volume": [ref.name]})
-        )
+        """No container has it, whatever that one is called; what a dead job left is removed."""
+        users = await self._remove_leftovers(ref)
         if users:
             name = (users[0].get("Names") or [users[0]["Id"]])[0].removeprefix("/")
-            raise VolumeInUse(
-                f"the volume {ref.name} is in use by the container {name}", hint="remove that one"
-            )
+            raise _in_use(ref, name)
 
     def accident_labels(self) -> dict[str, str]:
         """What a volume gets that the engine makes because the real one has just gone."""
@@ -89,6 +88,29 @@ class Volumes:
         found = await self._engine.find(lambda client: client.inspect_volume(ref.name))
         if found is not None and self._is_accident(found.get("Labels")):
             await self._engine.remove(lambda client: client.remove_volume(ref.name))
+
+    async def _try_to_delete(self, ref: VolumeRef) -> bool:
+        """Whether it is gone; not where a container has it."""
+        try:
+            await self._engine.remove(lambda client: client.remove_volume(ref.name))
+        except Declined as error:
+            if error.status != CONFLICT:
+                raise
+            return False
+        return True
+
+    async def _remove_leftovers(self, ref: VolumeRef) -> list[Mapping[str, Any]]:
+        """Remove containers that hold it for a job that is no more; who has it beside those.
+
+        Only one job at a time has a home, and whoever asks for it now is not that one.
+        """
+        users = await self._engine.look(
+            lambda client: client.containers(all=True, filters={"volume": [ref.name]})
+        )
+        left = [each for each in users if is_copy_of(self._hub_id, ref, each)]
+        for each in left:
+            await remove(self._engine, str(each["Id"]))
+        return [each for each in users if each not in left]
 
     async def _find(self, ref: VolumeRef) -> Mapping[str, Any] | None:
         found: Mapping[str, Any] | None = await self._engine.find(
@@ -116,5 +138,16 @@ def _absent(ref: VolumeRef) -> ActionFailed:
     return ActionFailed(f"the volume {ref.name} is not there")
 
 
-def _is_readable(path: Path) -> bool:
-    return path.is_dir() and os.access(path, os.R_OK | os.X_OK)
+def _in_use(ref: VolumeRef, user: str) -> VolumeInUse:
+    text = f"the volume {ref.name} is in use by the container {user}"
+    if user == container_name(ref.workspace_id):
+        return VolumeInUse(text, hint="stop the workspace first")
+    # A workspace keeps the message alone, and nobody but a person may remove that container.
+    command = f"docker rm --force {user}"
+    return VolumeInUse(f"{text}: stop and remove that one ('{command}')")
+
+
+def _is_open_to_us(path: Path) -> bool:
+    """Homes hold files of many owners: only the superuser reads them all and gives them back."""
+    mine = os.geteuid() == 0 and os.access(path, os.R_OK | os.W_OK | os.X_OK)
+    return mine and path.is_dir()

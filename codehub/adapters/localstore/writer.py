@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from codehub.adapters.localstore.faults import translated
 from codehub.errors import ActionFailed, NameConflict
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from pathlib import Path
 
     from codehub.adapters.localstore.root import Root
@@ -30,6 +32,8 @@ class LocalWriter:
         self._path = path
         self._partial = path.with_name(partial_name(path.name))
         self._unsynced = 0
+        self._syncing: Future[None] | None = None
+        self._beside = ThreadPoolExecutor(1, "write-back")
         self._descriptor: int | None = self._open()
 
     def write(self, data: bytes) -> None:
@@ -38,8 +42,8 @@ class LocalWriter:
             while view:
                 view = view[os.write(self._open_descriptor(), view) :]
         self._unsynced += len(data)
-        if self._unsynced >= _WRITE_BACK:
-            self._sync()
+        if self._unsynced >= _WRITE_BACK and (self._syncing is None or self._syncing.done()):
+            self._write_back()
 
     def commit(self) -> None:
         """Make it durable and give it its name; one that has the name already is kept.
@@ -47,7 +51,9 @@ class LocalWriter:
         Whatever happens, the temporary file is gone afterwards.
         """
         try:
-            self._sync()
+            self._settle()
+            with translated("writing"):
+                os.fdatasync(self._open_descriptor())
             with translated("committing"):
                 os.close(self._open_descriptor())
                 self._descriptor = None
@@ -59,6 +65,8 @@ class LocalWriter:
 
     def abort(self) -> None:
         """Forget it; harmless after a commit."""
+        # The descriptor must not be another file's while it is still being synced.
+        self._beside.shutdown()
         with translated("giving up an upload"):
             if self._descriptor is not None:
                 os.close(self._descriptor)
@@ -80,11 +88,18 @@ class LocalWriter:
                     raise self._taken() from None
         raise ActionFailed("the archive store's directories keep vanishing during an upload")
 
-    def _sync(self) -> None:
-        """Write back as we go, so that the last sync before the commit is short."""
-        with translated("writing"):
-            os.fdatasync(self._open_descriptor())
+    def _write_back(self) -> None:
+        """Have it written back as we go on, so that the last sync before the commit is short."""
+        self._settle()
+        self._syncing = self._beside.submit(os.fdatasync, self._open_descriptor())
         self._unsynced = 0
+
+    def _settle(self) -> None:
+        """Wait for what is being written back. An error is told to whoever syncs, and only once."""
+        if self._syncing is not None:
+            with translated("writing"):
+                self._syncing.result()
+            self._syncing = None
 
     def _place(self) -> None:
         """A link fails where the name is taken; a rename would overwrite."""

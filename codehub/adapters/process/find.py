@@ -1,10 +1,14 @@
 """One look at /proc: which processes belong to which workspace.
 
 A process belongs to a workspace when it is the recorded leader (pid, start time and boot: a
-recycled pid is somebody else), is in the living leader's session, carries the marker in its
-environment, or descends from one that does. So children that left the group are found, those that
-overwrote their environment (setproctitle) too, and a dead leader's children by their marker. What
-cleared its environment, left its parent and outlived its leader is beyond this look.
+recycled pid is somebody else), is in the leader's session, carries the marker in its environment,
+or descends from one that does. So children that left the group are found, and those that overwrote
+their environment (setproctitle) or cleared it.
+
+A dead leader's session is still its own while anybody is in it: Linux gives no number to a new
+process that a session bears. Once it was seen empty, the number may come to mean strangers. What
+cleared its environment, began a session of its own and outlived its leader is beyond this look;
+`occupants` finds it by the home that it uses.
 """
 
 from __future__ import annotations
@@ -53,10 +57,11 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Everything that ran at one moment, this process itself aside."""
+    """Everything that ran at one moment; this process itself is `me` and belongs to nobody."""
 
     boot_id: str
     processes: Mapping[int, Process]
+    me: Process | None = None
 
     def leader(self, record: Record | None) -> Process | None:
         """The process that the record names, if it is that one and lives."""
@@ -69,20 +74,41 @@ class Table:
     def members(self, workspace_id: UUID, record: Record | None) -> tuple[Process, ...]:
         """Every living process of this workspace."""
         leader = self.leader(record)
-        session = leader.pid if leader else None
-        family = {
+        family = {each.pid for each in self.session(record)}
+        family |= {
             each.pid
             for each in self.processes.values()
-            if each.session == session or (each.mark and each.mark.workspace_id == workspace_id)
+            if each.mark and each.mark.workspace_id == workspace_id
         }
         family |= {leader.pid} if leader else set()
         everyone = self._with_descendants(family, workspace_id)
         return tuple(each for pid in sorted(everyone) if (each := self.processes[pid]).alive)
 
+    def session(self, record: Record | None) -> tuple[Process, ...]:
+        """Who lives in the session that the recorded leader began, even if that one has ended."""
+        leader = record and record.leader
+        if not record or not leader or record.deserted or not self._is_from_here(leader):
+            return ()
+        now = self._at(leader.pid)
+        if now and now.start_ticks != leader.start_ticks:
+            return ()
+        members = (each for each in self.processes.values() if each.session == leader.pid)
+        return tuple(each for each in members if each.alive)
+
     def marked(self) -> dict[UUID, Mark]:
         """Workspaces of which a marked process lives, each with one of its marks."""
         living = (each.mark for each in self.processes.values() if each.alive and each.mark)
         return {mark.workspace_id: mark for mark in living}
+
+    def _is_from_here(self, leader: Leader) -> bool:
+        """A container that started anew counts its pids anew, within one boot of the machine."""
+        first = self._at(1)
+        return leader.boot_id == self.boot_id and (
+            first is None or first.start_ticks <= leader.start_ticks
+        )
+
+    def _at(self, pid: int) -> Process | None:
+        return self.me if self.me and self.me.pid == pid else self.processes.get(pid)
 
     def _with_descendants(self, family: set[int], workspace_id: UUID) -> set[int]:
         children: dict[int, list[Process]] = {}
@@ -108,7 +134,7 @@ def scan(hub_id: str) -> Table:
     except OSError as error:
         raise Unreachable(f"the list of processes cannot be read: {error.strerror}") from error
     seen = (_look(pid, hub_id) for pid in pids if pid != os.getpid())
-    return Table(boot_id, {each.pid: each for each in seen if each})
+    return Table(boot_id, {each.pid: each for each in seen if each}, read_process(os.getpid()))
 
 
 def read_boot_id() -> str:

@@ -30,7 +30,11 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One start. `token` tells this attempt from another one of the same operation."""
+    """One start. `token` tells this attempt from another one of the same operation.
+
+    `exited`: the leader has ended. `deserted`: and nobody of its session was left then, so whoever
+    has that number later is a stranger.
+    """
 
     workspace_id: UUID
     op_id: UUID
@@ -42,6 +46,7 @@ class Record:
     leader: Leader | None = None
     exited: bool = False
     exit_code: int | None = None
+    deserted: bool = False
 
     def to_json(self) -> bytes:
         leader = self.leader and [self.leader.pid, self.leader.start_ticks, self.leader.boot_id]
@@ -56,6 +61,7 @@ class Record:
             "leader": leader,
             "exited": self.exited,
             "exit_code": self.exit_code,
+            "deserted": self.deserted,
         }
         return json.dumps(fields, indent=1).encode()
 
@@ -75,6 +81,7 @@ class Record:
             leader=Leader(int(leader[0]), int(leader[1]), str(leader[2])) if leader else None,
             exited=bool(fields["exited"]),
             exit_code=None if fields["exit_code"] is None else int(fields["exit_code"]),
+            deserted=bool(fields.get("deserted")),
         )
 
 

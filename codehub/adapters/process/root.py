@@ -1,14 +1,15 @@
 """The data root: a directory that says whose it is, and the lock under which records change.
 
-    codehub-root.json   whose root this is; written last by `claim`, checked before every use
+    codehub-root.json   whose root this is; written by `claim`, checked before every use
     lock                held for the moment in which a record changes, never while waiting
     records/            {workspace}.json: what was started
     labels/             {volume}.json: the homes that are ours
-    volumes/            {volume}/: the homes
+    volumes/            {volume}/: the homes, and a marker of its own as above
     logs/               {workspace}.log
 
 A disk that is not mounted leaves an empty directory behind. Without the marker that would look
-like a hub whose homes are all gone; with it, it is Unreachable.
+like a hub whose homes are all gone; with it, it is Unreachable. The homes may be on a disk of their
+own, so their directory is marked too.
 """
 
 from __future__ import annotations
@@ -47,33 +48,42 @@ class DataRoot:
             self.path / name for name in DIRECTORIES
         )
 
-    def claim(self) -> None:
-        """Make a new or empty root ours. Ours already is fine; anything else stays untouched."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not (self.path / MARKER).exists():
-            self._require_empty()
-            for name in DIRECTORIES:
-                (self.path / name).mkdir(mode=0o700, exist_ok=True)
-            (self.path / LOCK).touch(mode=0o600)
-            with self._flock():
-                self._mark()
+    def claim(self, *, expects_data: bool = False) -> None:
+        """Make a new or empty root ours. Ours already is fine; anything else stays untouched.
+
+        `expects_data`: homes are known to be here, so an empty place is not ours but unmounted.
+        """
+        if not expects_data:
+            self._make()
+        self._require_ours(self.path)
+        self._mark_volumes(expects_data=expects_data)
         self.check()
 
     def check(self) -> None:
-        """Raise Unreachable unless this is the root of our hub."""
+        """Raise Unreachable unless this is the root of our hub, with our homes."""
+        self._require_ours(self.path)
+        self._require_ours(self.volumes)
+
+    def _require_ours(self, place: Path) -> None:
         try:
-            owner = json.loads((self.path / MARKER).read_bytes())["hub"]
+            owner = json.loads((place / MARKER).read_bytes())["hub"]
         except FileNotFoundError:
             raise Unreachable(
-                f"{self.path} is not this hub's data root: it carries no marker",
-                hint="is its disk mounted?",
+                f"{place} is not this hub's {self._called(place)}: it carries no marker",
+                hint="is its disk mounted? If its homes were removed by hand, say so: "
+                f"cd {self.path} && mkdir -p {' '.join(DIRECTORIES)} && touch {LOCK}"
+                f" && echo '{json.dumps({'hub': self.hub_id})}' | tee {MARKER}"
+                f" > {self.volumes.name}/{MARKER}",
             ) from None
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise Unreachable(f"the marker of {self.path} cannot be read: {error}") from error
+            raise Unreachable(f"the marker of {place} cannot be read: {error}") from error
         if owner != self.hub_id:
             raise Unreachable(
-                f"{self.path} belongs to another hub", hint="check the hub's data directory"
+                f"{place} belongs to another hub", hint="check the hub's data directory"
             )
+
+    def _called(self, place: Path) -> str:
+        return "data root" if place == self.path else "directory of homes"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -116,9 +126,35 @@ class DataRoot:
                     hint="give the hub a directory of its own",
                 )
 
-    def _mark(self) -> None:
-        """Written last and under the lock: of two hubs that claim one root, one is refused."""
+    def _make(self) -> None:
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if (self.path / MARKER).exists():
             return
-        write_durably(self.path / MARKER, json.dumps({"hub": self.hub_id}).encode())
-        sync_directory(self.path.parent)
+        self._require_empty()
+        for name in DIRECTORIES:
+            (self.path / name).mkdir(mode=0o700, exist_ok=True)
+        (self.path / LOCK).touch(mode=0o600)
+        with self._flock():
+            # Of two hubs that claim one root, one is refused.
+            self._mark(self.path)
+            sync_directory(self.path.parent)
+
+    def _mark_volumes(self, *, expects_data: bool) -> None:
+        """Of a new root, or of one that has homes and was made before they had a marker.
+
+        Not where homes are known and none is there: that is a disk that is away. Nor is the
+        directory made again that a root of ours lacks.
+        """
+        if (self.volumes / MARKER).exists() or not self.volumes.is_dir():
+            return
+        if not expects_data or self._holds_homes():
+            with self._flock():
+                self._mark(self.volumes)
+
+    def _holds_homes(self) -> bool:
+        labelled = (path.stem for path in self.labels.iterdir() if path.suffix == ".json")
+        return any((self.volumes / name).is_dir() for name in labelled)
+
+    def _mark(self, place: Path) -> None:
+        if not (place / MARKER).exists():
+            write_durably(place / MARKER, json.dumps({"hub": self.hub_id}).encode())

@@ -20,8 +20,9 @@ from codehub.adapters.process.site import Site
 from codehub.adapters.process.start import start
 from codehub.adapters.process.stop import stop
 from codehub.adapters.process.surround import machine_environment
+from codehub.adapters.process.sweep import begin_to_sweep
 from codehub.adapters.process.translate import looking
-from codehub.errors import CodeHubError, VolumeInUse
+from codehub.errors import ActionFailed, CodeHubError, VolumeInUse
 from codehub.model.runtime import ContainerSeen, Listing, Upstream
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from codehub.adapters.process.find import Table
     from codehub.adapters.process.records import Record
-    from codehub.model.runtime import StartRequest, Stats, VolumeRef
+    from codehub.model.runtime import EngineCopy, StartRequest, Stats, VolumeRef
 
 NOTICE: Final = (
     "The process runtime isolates nothing: workspaces run as the hub's user, see its files and "
@@ -41,6 +42,7 @@ NOTICE: Final = (
 """To be shown wherever a hub with this runtime starts."""
 
 EVENT_SECONDS: Final = 1.0
+NAMED: Final = 3
 
 
 class ProcessRuntime:
@@ -58,10 +60,15 @@ class ProcessRuntime:
         self._clock = clock
         self._machine = machine_environment() if machine is None else machine
 
-    async def claim(self) -> None:
-        """Make a new or empty root ours and empty the trash; once, when the hub starts."""
-        await self._site.act(self._site.root.claim)
-        await self._site.act(self._site.volumes.empty_trash)
+    async def claim(self, *, expects_data: bool = False) -> None:
+        """Make a new or empty root ours and begin to empty the trash; once, when the hub starts.
+
+        `expects_data` says that the database records homes here: then an empty root is a disk
+        that is not mounted, and stays as it is. Raises Unreachable.
+        """
+        root = self._site.root
+        await self._site.act(root.claim, expects_data=expects_data)
+        begin_to_sweep(self._site)
 
     async def list(self) -> Listing:
         return await asyncio.to_thread(self._list)
@@ -82,6 +89,16 @@ class ProcessRuntime:
 
     async def volume_path(self, ref: VolumeRef) -> Path | None:
         return await asyncio.to_thread(self._volume_path, ref)
+
+    async def require_unused(self, ref: VolumeRef) -> None:
+        await asyncio.to_thread(self._require_unused, ref)
+
+    async def open_copy(self, ref: VolumeRef) -> EngineCopy:
+        """Every volume has a path here, unless it is gone."""
+        raise ActionFailed(f"the volume {ref.name} is not there")
+
+    async def close_copy(self, copy: EngineCopy) -> None:
+        """None was ever given out."""
 
     async def upstream(self, workspace_id: UUID) -> Upstream | None:
         record = await asyncio.to_thread(self._running, workspace_id)
@@ -140,7 +157,7 @@ class ProcessRuntime:
             return ContainerSeen(workspace_id, running=False, op_id=mark.op_id if mark else None)
         running = table.leader(record) is not None
         if not running:
-            record = self._site.note_exit(record)
+            record = self._site.note_exit(record, table)
         return ContainerSeen(
             workspace_id,
             running=running,
@@ -149,6 +166,7 @@ class ProcessRuntime:
             volume=record.volume,
             exit_code=record.exit_code,
             started_at=record.started_at,
+            upstream=Upstream(HOST, record.port) if running else None,
         )
 
     def _create_volume(self, ref: VolumeRef) -> None:
@@ -158,13 +176,30 @@ class ProcessRuntime:
     def _discard_volume(self, ref: VolumeRef) -> None:
         site = self._site
         with site.root.locked():
-            if site.volumes.is_ours(ref) and self._is_used(ref):
-                raise VolumeInUse(
-                    f"the volume {ref.name} is in use", hint="stop the workspace first"
-                )
+            if site.volumes.is_ours(ref):
+                self._refuse_if_used(ref)
             site.volumes.discard(ref)
             if not site.volumes.generations(ref.workspace_id):
                 logs.remove(site.log(ref.workspace_id))
+
+    def _require_unused(self, ref: VolumeRef) -> None:
+        with looking(self._site.root.path):
+            self._site.root.check()
+            self._refuse_if_used(ref)
+
+    def _refuse_if_used(self, ref: VolumeRef) -> None:
+        if self._is_used(ref):
+            raise VolumeInUse(
+                f"the volume {ref.name} is in use by processes of its workspace",
+                hint="stop the workspace first",
+            )
+        others = [str(each) for each in self._site.occupants(ref)]
+        if others:
+            raise VolumeInUse(
+                f"the volume {ref.name} is in use by processes that are not known to the hub: "
+                f"{_listed(others)}",
+                hint=f"end them, or let them leave {self._site.volumes.path(ref)}",
+            )
 
     def _is_used(self, ref: VolumeRef) -> bool:
         """By a record, even of one that has ended, or by a process of which no record says more."""
@@ -203,3 +238,8 @@ class ProcessRuntime:
         with suppress(OSError):
             for each in records:
                 logs.trim(self._site.log(each))
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

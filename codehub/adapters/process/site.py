@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from codehub.adapters.process import spawn
 from codehub.adapters.process.find import scan
+from codehub.adapters.process.occupants import occupants
 from codehub.adapters.process.records import Records
 from codehub.adapters.process.root import DataRoot
 from codehub.adapters.process.translate import acting
@@ -16,12 +17,14 @@ from codehub.adapters.process.volumes import Volumes
 from codehub.errors import CodeHubError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from uuid import UUID
 
     from codehub.adapters.process.find import Process, Table
+    from codehub.adapters.process.occupants import Occupant
     from codehub.adapters.process.records import Record
+    from codehub.model.runtime import VolumeRef
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,28 +51,35 @@ class Site:
         record = self.records.read(workspace_id)
         return self.look().members(workspace_id, record)
 
-    def note_exit(self, record: Record) -> Record:
-        """Write down that the leader has ended, and how if it was our child.
+    def occupants(self, ref: VolumeRef) -> Iterator[Occupant]:
+        """Who is in this home or writes to it, known or not."""
+        return occupants(self.volumes.path(ref), self.look().processes.values())
+
+    def note_exit(self, record: Record, table: Table) -> Record:
+        """Write down that the leader has ended, how if it was our child, and whether all left.
 
         Best effort: a full disk must not hide the listing in which this is noticed.
         """
-        if record.leader is None or record.exited:
+        deserted = not table.session(record)
+        if record.leader is None or (record.exited and record.deserted == deserted):
             return record
         try:
             with self.root.locked():
                 current = self.records.read(record.workspace_id)
                 if current is None or current.token != record.token:
                     return replace(record, exited=True)
-                return current if current.exited else self._write_exit(current)
+                return self._write_exit(current, deserted=deserted)
         except (OSError, CodeHubError):
-            return replace(record, exited=True, exit_code=spawn.peek_exit(record.leader))
+            return replace(record, exited=True, exit_code=_exit_code(record))
 
-    def _write_exit(self, record: Record) -> Record:
+    def _write_exit(self, record: Record, *, deserted: bool) -> Record:
         # It may have ended after the look that reaped, and still be unread.
         spawn.collect()
-        code = spawn.peek_exit(record.leader)
-        noted = replace(record, exited=True, exit_code=code)
-        self.records.write(noted)
+        # And one look can miss what is forked meanwhile by a process that ends.
+        deserted = record.deserted or (deserted and not self.look().session(record))
+        noted = replace(record, exited=True, exit_code=_exit_code(record), deserted=deserted)
+        if noted != record:
+            self.records.write(noted)
         spawn.forget_exit(record.leader)
         return noted
 
@@ -84,3 +94,7 @@ class Site:
         """Run a blocking step in a thread, with its OSErrors translated."""
         with acting(self.root.path):
             return await asyncio.to_thread(step, *args, **kwargs)
+
+
+def _exit_code(record: Record) -> int | None:
+    return record.exit_code if record.exited else spawn.peek_exit(record.leader)

@@ -126,8 +126,7 @@ def _require_unchanged(site: Site, request: StartRequest, expected: Record | Non
 
 def _failure(site: Site, record: Record, request: StartRequest) -> ActionFailed:
     """Why it ended before its port answered; values of its environment may be secrets."""
-    spawn.collect()
-    code = site.note_exit(record).exit_code
+    code = site.note_exit(record, site.look()).exit_code
     how = "the command ended" if code is None else f"the command ended with exit code {code}"
     said = logs.last_words(site.log(request.workspace_id), hide=request.env.values())
     return ActionFailed(

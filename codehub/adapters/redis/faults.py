@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from redis.exceptions import ConnectionError, RedisError
 
+from codehub.cancelling import cancellations, heed
 from codehub.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -42,10 +43,13 @@ MEANINGS: Final = (
 @contextmanager
 def translated(url: str) -> Iterator[None]:
     """Turns what goes wrong with Redis at this address into `Unreachable`."""
+    since = cancellations()
     try:
         yield
     except (RedisError, OSError) as error:
+        heed(since)
         raise unreachable(error, url) from error
+    heed(since)
 
 
 def unreachable(error: BaseException, url: str) -> Unreachable:

@@ -20,7 +20,7 @@ from codehub.errors import Unreachable, UsageError
 from codehub.model.signals import ActivityRead
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
     from datetime import timedelta
     from uuid import UUID
 
@@ -83,6 +83,21 @@ class RedisSignals:
                 if message and message["type"] == "message":
                     yield message["data"].decode(errors="replace")
 
+    async def follow(self, patterns: Sequence[str]) -> AsyncIterator[str | None]:
+        """As `subscribe`, on many channels; what comes before all are confirmed is left out."""
+        async with self._redis.pubsub() as pubsub:
+            await self._ask(lambda: pubsub.psubscribe(*patterns))
+            for _ in patterns:
+                while _kind(await self._next(pubsub, due=True)) != "psubscribe":
+                    pass
+            yield None
+            due = False
+            while True:
+                message = await self._next(pubsub, due=due)
+                due = message is None
+                if message and _kind(message) == "pmessage":
+                    yield message["data"].decode(errors="replace")
+
     async def check(self) -> str:
         """The server's version; raises `Unreachable`, saying why, if it is of no use to a hub."""
         found = await self._ask(self._redis.info)
@@ -139,6 +154,10 @@ class RedisSignals:
                 if not is_lost_connection(error):
                     raise
             return await command()
+
+
+def _kind(message: Mapping[str, Any] | None) -> str | None:
+    return message["type"] if message else None
 
 
 def _client(url: str) -> Redis:

@@ -1,20 +1,21 @@
 """A large object on its way, in parts that some threads upload at the same time.
 
-No more parts are in memory than there are threads: whoever adds one waits for the oldest. An error
-of any part comes out at the next `add` or at `finish`.
+No more parts are in memory than there are threads, and of larger ones fewer: whoever adds one waits
+for the oldest before. An error of any part comes out at the next `await_room` or at `finish`.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from codehub.adapters.s3.body import as_body, content_md5
 from codehub.adapters.s3.bucket import TOKEN
 from codehub.adapters.s3.faults import NO_SUCH_UPLOAD, code_of
+from codehub.adapters.s3.parts import MOST_PARTS, part_size, parts_at_once
 from codehub.adapters.s3.resend import resend_damaged
 from codehub.errors import ActionFailed
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     )
 
     from codehub.adapters.s3.bucket import Bucket
-
-MOST_PARTS: Final = 10_000
-"""What S3 allows; all parts but the last have one size, because some servers insist."""
 
 
 class Multipart:
@@ -46,15 +44,23 @@ class Multipart:
         self._going: deque[Future[CompletedPartTypeDef]] = deque()
         self._parts: list[CompletedPartTypeDef] = []
 
+    @property
+    def next_size(self) -> int:
+        """How large the next part is to be, unless it is the last."""
+        return part_size(self._next, self._bucket.options.part_size)
+
+    def await_room(self) -> None:
+        """Wait until one more part may be in memory."""
+        options = self._bucket.options
+        at_once = parts_at_once(self.next_size, options.part_size, options.upload_threads)
+        self._await_all_but(at_once - 1)
+
     def add(self, piece: bytes) -> None:
-        number = len(self._parts) + len(self._going) + 1
+        number = self._next
         if number > MOST_PARTS:
-            size = self._bucket.options.part_size
             raise ActionFailed(
-                f"the object has more than {MOST_PARTS} parts of {size} bytes",
-                hint="raise S3_PART_SIZE",
+                f"the object has more than {MOST_PARTS} parts", hint="raise S3_PART_SIZE"
             )
-        self._await_all_but(self._bucket.options.upload_threads - 1)
         self._going.append(self._threads.submit(self._upload, number, piece))
 
     def finish(self) -> None:
@@ -78,6 +84,10 @@ class Multipart:
         self._threads.shutdown(cancel_futures=True)
         self._going.clear()
         end_upload(self._bucket, self._name, self._id)
+
+    @property
+    def _next(self) -> int:
+        return len(self._parts) + len(self._going) + 1
 
     def _await_all_but(self, count: int) -> None:
         while len(self._going) > count:

@@ -37,12 +37,10 @@ class S3Writer:
         self._ended = False
 
     def write(self, data: bytes) -> None:
-        size = self._bucket.options.part_size
         with self._whole("uploading"):
             self._held += data
-            while len(self._held) > size:
-                self._add(bytes(memoryview(self._held)[:size]))
-                del self._held[:size]
+            while len(self._held) > (size := self._part_size):
+                self._add(size)
 
     def commit(self) -> None:
         """Give it its name; one that has the name already is kept.
@@ -62,17 +60,24 @@ class S3Writer:
             with translated("giving up an upload"):
                 self._upload.abort()
 
-    def _add(self, piece: bytes) -> None:
+    @property
+    def _part_size(self) -> int:
+        return self._upload.next_size if self._upload else self._bucket.options.part_size
+
+    def _add(self, size: int) -> None:
+        """Send the first bytes that are held on their way, copied when there is room for that."""
         if self._upload is None:
             require_free(self._bucket, self._key)
             self._upload = Multipart(self._bucket, self._key, self._token)
-        self._upload.add(piece)
+        self._upload.await_room()
+        self._upload.add(bytes(memoryview(self._held)[:size]))
+        del self._held[:size]
 
     def _place(self) -> None:
         if self._upload is None:
             place(self._bucket, self._key, self._token, self._put)
             return
-        self._upload.add(bytes(self._held))
+        self._add(len(self._held))
         self._upload.finish()
         place(self._bucket, self._key, self._token, self._upload.complete)
 

@@ -1,0 +1,1 @@
+"""A hub whose Docker engine restarts, crashes and hangs under it."""

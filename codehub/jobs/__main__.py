@@ -14,7 +14,7 @@ from codehub.core.keys import build_key
 from codehub.core.seal import meta_fields
 from codehub.errors import ArchiveCorrupted, CodeHubError, Unreachable
 from codehub.jobs.archive import archive, archive_nothing
-from codehub.jobs.arguments import STORE_URL, limits_of, parse, subject_of
+from codehub.jobs.arguments import STORE_URL, home_of, limits_of, parse, subject_of
 from codehub.jobs.parent import end_with_parent
 from codehub.jobs.progress import Progress
 from codehub.jobs.restore import restore
@@ -53,11 +53,11 @@ def _run(arguments: argparse.Namespace, progress: Progress) -> ArchiveMeta:
     store = open_store(os.environ.get(STORE_URL, ""))
     if arguments.verb == "restore":
         key = build_key(arguments.key)
-        return restore(store, arguments.volume, key, progress, limits_of(arguments))
+        return restore(store, home_of(arguments), key, progress, limits_of(arguments))
     subject = subject_of(arguments)
     if arguments.verb == "empty":
         return archive_nothing(store, arguments.key, subject, progress)
-    return archive(store, arguments.volume, arguments.key, subject, progress)
+    return archive(store, home_of(arguments), arguments.key, subject, progress)
 
 
 def _report(event: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Archiving: a volume's directory, or nothing at all, into the store."""
+"""Archiving: a home, or nothing at all, into the store."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from codehub.core.keys import build_key
 from codehub.errors import ActionFailed, ArchiveCorrupted
+from codehub.jobs.access import fidelity, pack, require_home
 from codehub.jobs.guard import Guard
-from codehub.jobs.tarchild import pack
-from codehub.jobs.tarstream import END, TarStream
+from codehub.jobs.tarheader import END
+from codehub.jobs.tarstream import TarStream
 from codehub.jobs.upload import Packed, commit, send
-from codehub.jobs.volume import require_volume
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from codehub.jobs.access import Home
     from codehub.jobs.progress import Progress
     from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
     from codehub.ports import ObjectStore
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 def archive(
     store: ObjectStore,
-    volume: Path,
+    home: Home,
     key: ArchiveKey,
     subject: ArchiveSubject,
     progress: Progress,
 ) -> ArchiveMeta:
-    """Store the volume under a key of its own, verified and committed. The volume only is read."""
-    require_volume(volume)
+    """Store the home under a key of its own, verified and committed. The home only is read."""
+    require_home(home)
     progress.begin("pack")
-    sent = send(store, build_key(key), lambda put: _pack(volume, put, progress))
+    sent = send(store, build_key(key), lambda put: _pack(home, put, progress))
     return commit(store, key, subject, sent, progress)
 
 
@@ -44,10 +44,10 @@ def archive_nothing(
     return commit(store, key, subject, sent, progress)
 
 
-def _pack(volume: Path, put: Callable[[memoryview], None], progress: Progress) -> Packed:
+def _pack(home: Home, put: Callable[[memoryview], None], progress: Progress) -> Packed:
     guard = Guard(leave_out_devices=True)
     stream = TarStream(guard.admit)
-    with pack(volume) as tar:
+    with pack(home) as tar:
         try:
             while piece := tar.read():
                 for part in stream.feed(piece):
@@ -57,7 +57,8 @@ def _pack(volume: Path, put: Callable[[memoryview], None], progress: Progress) -
             stream.finish()
         except ArchiveCorrupted as error:
             raise ActionFailed(f"the volume could not be restored from it: {error}") from error
-        return Packed(stream.passed, guard.entries, guard.left_out + tar.sockets)
+        skipped = guard.left_out + tar.sockets
+        return Packed(stream.passed, guard.entries, skipped, fidelity(home))
 
 
 def _pack_nothing(put: Callable[[memoryview], None]) -> Packed:

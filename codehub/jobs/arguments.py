@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from codehub.core.keys import build_key, parse_key
 from codehub.jobs.restore import Limits
 from codehub.model.archive import ArchiveSubject
+from codehub.model.runtime import EngineCopy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from codehub.jobs.access import Home
     from codehub.model.archive import ArchiveKey
 
 STORE_URL: Final = "CODEHUB_STORE_URL"
@@ -23,9 +25,9 @@ STORE_URL: Final = "CODEHUB_STORE_URL"
 _USAGE: Final = 64
 
 
-def archive_command(volume: Path, key: ArchiveKey, subject: ArchiveSubject) -> list[str]:
-    """A job that archives a volume. Start it with a pipe as its standard input, and keep that."""
-    return [*_program("archive"), f"--volume={volume}", *_subject(key, subject)]
+def archive_command(home: Home, key: ArchiveKey, subject: ArchiveSubject) -> list[str]:
+    """A job that archives a home. Start it with a pipe as its standard input, and keep that."""
+    return [*_program("archive"), *_home(home), *_subject(key, subject)]
 
 
 def empty_command(key: ArchiveKey, subject: ArchiveSubject) -> list[str]:
@@ -33,9 +35,9 @@ def empty_command(key: ArchiveKey, subject: ArchiveSubject) -> list[str]:
     return [*_program("empty"), *_subject(key, subject)]
 
 
-def restore_command(volume: Path, key: str, limits: Limits = Limits()) -> list[str]:  # noqa: B008
-    """A job that restores an archive into a new, empty volume."""
-    command = [*_program("restore"), f"--volume={volume}", f"--key={key}"]
+def restore_command(home: Home, key: str, limits: Limits = Limits()) -> list[str]:  # noqa: B008
+    """A job that restores an archive into a new, empty home."""
+    command = [*_program("restore"), *_home(home), f"--key={key}"]
     if limits.sha256 is not None:
         command.append(f"--sha256={limits.sha256}")
     if limits.most_bytes is not None:
@@ -50,20 +52,31 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser = _Parser(prog="python -m codehub.jobs", description="Move a home to or from the store.")
     verbs = parser.add_subparsers(dest="verb", required=True, parser_class=_Parser)
     for verb in ("archive", "empty"):
-        _add_subject(verbs.add_parser(verb), volume=verb == "archive")
+        _add_subject(verbs.add_parser(verb))
+    _add_home(verbs.choices["archive"])
     restoring = verbs.add_parser("restore")
-    restoring.add_argument("--volume", type=_absolute, required=True)
+    _add_home(restoring)
     restoring.add_argument("--key", type=_known, required=True)
     restoring.add_argument("--sha256")
     restoring.add_argument("--max-bytes", type=int)
     restoring.add_argument("--max-entries", type=int)
-    return parser.parse_args(words)
+    arguments = parser.parse_args(words)
+    if getattr(arguments, "engine", None) is not None and arguments.container is None:
+        parser.error("an engine needs a container")
+    return arguments
 
 
 def subject_of(arguments: argparse.Namespace) -> ArchiveSubject:
     return ArchiveSubject(
         arguments.name, arguments.owner, arguments.generation, arguments.created_at
     )
+
+
+def home_of(arguments: argparse.Namespace) -> Home:
+    if arguments.volume is not None:
+        return Path(arguments.volume)
+    container, directory = arguments.container
+    return EngineCopy(arguments.engine, container, directory)
 
 
 def limits_of(arguments: argparse.Namespace) -> Limits:
@@ -89,9 +102,21 @@ def _subject(key: ArchiveKey, subject: ArchiveSubject) -> list[str]:
     ]
 
 
-def _add_subject(parser: argparse.ArgumentParser, *, volume: bool) -> None:
-    if volume:
-        parser.add_argument("--volume", type=_absolute, required=True)
+def _home(home: Home) -> list[str]:
+    if isinstance(home, Path):
+        return [f"--volume={home}"]
+    return [f"--engine={home.base_url}", f"--container={home.container}:{home.directory}"]
+
+
+def _add_home(parser: argparse.ArgumentParser) -> None:
+    """A directory of this machine, or an engine and a directory in one of its containers."""
+    ways = parser.add_mutually_exclusive_group(required=True)
+    ways.add_argument("--volume", type=_absolute)
+    ways.add_argument("--engine")
+    parser.add_argument("--container", type=_place)
+
+
+def _add_subject(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", type=_known, required=True)
     parser.add_argument("--name", required=True)
     parser.add_argument("--owner", required=True)
@@ -104,6 +129,13 @@ def _absolute(text: str) -> Path:
     if not path.is_absolute():
         raise argparse.ArgumentTypeError("the volume must be an absolute path")
     return path
+
+
+def _place(text: str) -> tuple[str, str]:
+    container, _, directory = text.partition(":")
+    if not container or not directory.startswith("/"):
+        raise argparse.ArgumentTypeError("not a container and a directory in it")
+    return container, directory
 
 
 def _known(text: str) -> ArchiveKey:

@@ -13,11 +13,11 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from codehub.jobs.tarstream import DEVICES, DIRECTORY, HARD_LINK, SYMLINK, readable, refusal
+from codehub.jobs.tarheader import DEVICES, DIRECTORY, HARD_LINK, SYMLINK, readable, refusal
 
 if TYPE_CHECKING:
     from codehub.errors import ArchiveCorrupted
-    from codehub.jobs.tarstream import Member
+    from codehub.jobs.tarheader import Member
 
 LONGEST_NAME: Final = 4095
 _RUN: Final = 65536

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
+    from codehub.model.runtime import EngineCopy
 
 LONGEST_LINE: Final = 256 * 1024
 LAST_WORDS: Final = 2000
@@ -44,7 +45,7 @@ class JobMover:
 
     async def archive(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: ArchiveKey,
         subject: ArchiveSubject,
         report: Callable[[Mapping[str, object]], None],
@@ -56,7 +57,7 @@ class JobMover:
 
     async def restore(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: str,
         sha256: str | None,
         report: Callable[[Mapping[str, object]], None],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from codehub.jobs.pipeline import CHUNK
+from codehub.jobs.pipeline import CHUNK, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +20,10 @@ def hash_object(store: ObjectStore, key: str, tell: Callable[[int], None]) -> st
         return None
     digest = hashlib.sha256()
     size = 0
-    with reader:
+    with reader, Stage[bytes](digest.update) as hashing:
         while piece := reader.read(CHUNK):
-            digest.update(piece)
+            hashing.put(piece)
             size += len(piece)
             tell(size)
+        hashing.close()
     return digest.hexdigest()

@@ -15,18 +15,18 @@ from typing import IO, TYPE_CHECKING, Final, cast
 import zstandard
 
 from codehub.errors import ActionFailed, ArchiveCorrupted, CodeHubError
+from codehub.jobs.access import discard, require_room, settle, unpack
 from codehub.jobs.committed import read_meta
 from codehub.jobs.guard import Guard
 from codehub.jobs.pipeline import CHUNK, Stage
 from codehub.jobs.readback import hash_object
-from codehub.jobs.tarchild import unpack
 from codehub.jobs.tarstream import TarStream
-from codehub.jobs.volume import empty_volume, require_empty, require_space, sync_volume
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from codehub.jobs.access import Home
+    from codehub.jobs.enginecopy import EngineUnpack
     from codehub.jobs.progress import Progress
     from codehub.jobs.tarchild import TarChild
     from codehub.model.archive import ArchiveMeta
@@ -45,22 +45,21 @@ class Limits:
 
 
 def restore(
-    store: ObjectStore, volume: Path, key: str, progress: Progress, limits: Limits
+    store: ObjectStore, home: Home, key: str, progress: Progress, limits: Limits
 ) -> ArchiveMeta:
-    """Fill the empty volume with what the archive holds, and make it durable."""
+    """Fill the empty home with what the archive holds, and make it durable."""
     progress.begin("check")
     meta = _find(store, key)
     _require_limits(meta, limits)
-    require_empty(volume)
-    require_space(volume, meta)
+    require_room(home, meta)
     progress.begin("unpack", meta.unpacked_bytes)
     try:
-        _unpack(store, volume, meta, progress)
+        _unpack(store, home, meta, progress)
         progress.begin("sync")
-        sync_volume(volume)
+        settle(home)
     except BaseException:
         with suppress(CodeHubError):  # the first error is the one to tell; the caller removes it
-            empty_volume(volume)
+            discard(home)
         raise
     return meta
 
@@ -88,11 +87,11 @@ def _require_limits(meta: ArchiveMeta, limits: Limits) -> None:
         raise ActionFailed(f"the archive has {meta.entries} entries, above {limits.most_entries}")
 
 
-def _unpack(store: ObjectStore, volume: Path, meta: ArchiveMeta, progress: Progress) -> None:
+def _unpack(store: ObjectStore, home: Home, meta: ArchiveMeta, progress: Progress) -> None:
     """Doubts about the archive come first: a tar that stumbles over a bad one is not at fault."""
     guard = Guard(leave_out_devices=False, most_entries=meta.entries)
     stream = TarStream(guard.admit, most_bytes=meta.unpacked_bytes)
-    with unpack(volume) as tar:
+    with unpack(home, progress) as tar:
         sha256, refused = _stream(store, meta, _Unpacking(stream, guard, tar, progress))
         if sha256 != meta.sha256:
             raise _judge_damage(store, meta, progress)
@@ -107,7 +106,13 @@ def _unpack(store: ObjectStore, volume: Path, meta: ArchiveMeta, progress: Progr
 class _Unpacking:
     """Where the decompressor writes to, in pieces of bounded size: past the guard, to tar."""
 
-    def __init__(self, stream: TarStream, guard: Guard, tar: TarChild, progress: Progress) -> None:
+    def __init__(
+        self,
+        stream: TarStream,
+        guard: Guard,
+        tar: TarChild | EngineUnpack,
+        progress: Progress,
+    ) -> None:
         self._stream = stream
         self._guard = guard
         self._tar = tar

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from codehub.errors import ActionFailed
 from codehub.jobs.pipeline import CHUNK
-from codehub.jobs.tarstream import readable
+from codehub.jobs.tarheader import readable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LEASH: Final = Path(__file__).with_name("leash.py")
 _KEEP: Final = ("--numeric-owner", "--xattrs", "--xattrs-include=*")
 """Access lists are among the attributes."""
-_PLAIN: Final = ("--quoting-style=escape", "--blocking-factor=128", "--file=-")
+_PLAIN: Final = ("--quoting-style=escape", "--blocking-factor=1024", "--file=-")
 _PAX: Final = "--pax-option=delete=atime,delete=ctime,exthdr.name=%d/PaxHeaders/%f"
 _CREATE: Final = ("--create", "--format=posix", _PAX, "--sparse", "--sort=name")
 _EXTRACT: Final = ("--extract", "--same-permissions", "--delay-directory-restore")

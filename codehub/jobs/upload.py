@@ -8,6 +8,7 @@ counts before the object was read back whole and its hash is that of what was se
 from __future__ import annotations
 
 import hashlib
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from codehub.errors import ActionFailed, CodeHubError
 from codehub.jobs.committed import write_meta
 from codehub.jobs.pipeline import Stage
 from codehub.jobs.readback import hash_object
-from codehub.model.archive import ArchiveMeta
+from codehub.model.archive import ArchiveMeta, Fidelity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from codehub.ports import ObjectStore, ObjectWriter
 
 _LEVEL: Final = 3
-_THREADS: Final = 2
-_JOB_SIZE: Final = 2 * 1024 * 1024
-"""What a compressing thread takes at a time; the library's choice would cost 100 MiB."""
+_THREADS: Final = min(len(os.sched_getaffinity(0)), 4)
+"""As many as can work at once: more of them only stand in each other's way."""
+_JOB_SIZE: Final = 24 * 1024 * 1024 // _THREADS
+"""What a thread takes at a time. With less, more is looked at twice; all of it is held at once."""
 _PIECE: Final = 4 * 1024 * 1024
 
 
@@ -42,6 +44,7 @@ class Packed:
     unpacked_bytes: int
     entries: int
     skipped: int
+    fidelity: Fidelity = Fidelity.FULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ def commit(
         owner=subject.owner,
         generation=subject.generation,
         created_at=subject.created_at,
+        fidelity=sent.packed.fidelity,
     )
     progress.begin("commit")
     write_meta(store, meta)

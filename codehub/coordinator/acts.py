@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from codehub.coordinator import steps
+from codehub.coordinator.figures import in_flight, move_failed
+from codehub.coordinator.hear import hear
 from codehub.coordinator.steps import STEPS, Job
 from codehub.errors import (
     ArchiveCorrupted,
@@ -21,6 +23,7 @@ from codehub.errors import (
     Unreachable,
 )
 from codehub.model.states import ErrorReason, Operation
+from codehub.telemetry.logs import bound
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from codehub.coordinator.hints import Hints
     from codehub.coordinator.steps import Tools
+    from codehub.model.workspace import Workspace
 
 log: Final = logging.getLogger("codehub.coordinator")
 
@@ -113,6 +117,10 @@ class Acts:
         act.task.cancel()
         await asyncio.wait({act.task}, timeout=ENDING)
 
+    async def hear(self, workspace: Workspace) -> str:
+        """What it said last, for people."""
+        return await hear(self._tools, workspace)
+
     async def turn(self, seconds: float) -> None:
         """Until one of the acts under way ends, at most so long."""
         tasks = {each.task for each in self._acts.values()}
@@ -145,8 +153,25 @@ class Acts:
         self._outcomes.pop(workspace_id, None)
         task = asyncio.create_task(self._run(job, op_id, step))
         self._acts[workspace_id] = _Act(op_id, operation, task)
+        self._tell()
+
+    def _tell(self) -> None:
+        moves = sum(each.operation in DATA_MOVES for each in self._acts.values())
+        in_flight(len(self._acts) - moves, moves)
 
     async def _run(
+        self, job: Job, op_id: UUID | None, step: Callable[[Tools, Job], Awaitable[None]]
+    ) -> None:
+        workspace = job.workspace
+        with bound(
+            workspace=workspace.name,
+            operation=workspace.status.operation,
+            op_id=op_id,
+            revision=workspace.spec_revision,
+        ):
+            await self._carry_out(job, op_id, step)
+
+    async def _carry_out(
         self, job: Job, op_id: UUID | None, step: Callable[[Tools, Job], Awaitable[None]]
     ) -> None:
         workspace = job.workspace
@@ -164,7 +189,10 @@ class Acts:
             log.error("%s: %s", workspace.name, workspace.status.operation, exc_info=error)
         finally:
             self._acts.pop(workspace.id, None)
+            self._tell()
             self.ended += 1
+        if reason is not None:
+            move_failed(workspace.status.operation, reason)
         self._outcomes[workspace.id] = Outcome(op_id, self.ended, reason, message)
         # What could not be tidied away is for the next full pass, not for the very next moment.
         if op_id is not None or reason is None:

@@ -1,8 +1,8 @@
 """Which archives are there: a listing now and then, and a closer look where it matters.
 
 An archive counts as there when the listing has it with its commit marker and the recorded size.
-What the listing lacks is asked for by name, and before anything is called absent the store must
-prove that it is still ours. What cannot be asked is unknown.
+What the listing lacks is asked for by name, and before anything is called absent or damaged the
+store must prove that it is still ours. What cannot be asked is unknown.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Archives:
         self._listing: asyncio.Task[None] | None = None
         self._hangs = False
         self.doubts: dict[UUID, str] = {}
-        """Why the last look could not tell of some."""
+        """Why the last look could not tell of some, or what it found wrong with them."""
 
     async def look(self, workspaces: Iterable[Workspace]) -> dict[UUID, Presence]:
         """The archive of each workspace that has one.
@@ -154,8 +154,12 @@ class Archives:
             await check_store(self._shelf.store, self._shelf.hub_id, holds_archives=True)
         except Exception as error:
             return self._unknown(workspace, _words(error))
-        self._remember(key, None, None)
-        return Presence.ABSENT
+        self._remember(key, found, meta)
+        if found is None or meta is None:
+            return Presence.ABSENT
+        recorded = workspace.status.archive_bytes
+        self.doubts[workspace.id] = f"{found} bytes are there, {recorded} were stored"
+        return Presence.DAMAGED
 
     def _unknown(self, workspace: Workspace, why: str) -> Presence:
         self.doubts[workspace.id] = why

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from codehub.coordinator.seen import Things, facts_of, is_stray, stray_volumes
 from codehub.core.deadline import note_blindness
 from codehub.core.decide import decide
-from codehub.core.judge import MAKES_VOLUME, calculate_phase, judge
+from codehub.core.judge import ARCHIVE_DAMAGED, MAKES_VOLUME, judge
 from codehub.core.record import record
 from codehub.core.recover import FAILED, discards_data
-from codehub.core.retry import retry
+from codehub.core.retry import LONGEST, retry
 from codehub.model.conditions import ConditionName, ConditionStatus, Presence
 from codehub.model.decision import (
     Claim,
@@ -46,31 +46,56 @@ KEEP_ALL: Final = frozenset({ErrorReason.DATA_LOST, ErrorReason.CONTAINER_WITHOU
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`seen` is the row as it was read, `noted` the same with unwatched time noted."""
+    """`seen` is the row as it was read, `noted` the same with unwatched time noted.
+
+    `unheard` says that it fails, and that what it said last may tell why.
+    """
 
     seen: Workspace
     noted: Workspace
     things: Things
     facts: Facts
     decision: Decision
+    unheard: bool = False
 
     def status(self, now: datetime, op_id: UUID) -> Status:
         """What is to be stored; the very same status when nothing changed."""
         judgement = judge(self.noted, self.facts, now)
         after = record(self.noted, judgement, self.decision, now=now, op_id=op_id)
         if after is self.noted.status:
+            after = _noticed(_reached(after, self.things), self.things)
+            if after is not self.noted.status:
+                return replace(after, observed_at=now)
             # Time that nobody watched is stored even where nothing else changed.
             return self.seen.status if self.noted is self.seen else replace(after, observed_at=now)
         if isinstance(self.decision, Recover):
-            after = self._where_it_is(after, now)
-        return _without_gone(after, self.things)
+            after = self._where_it_is(after, now, op_id)
+        return _noticed(_reached(_without_gone(after, self.things), self.things), self.things)
 
-    def _where_it_is(self, recovered: Status, now: datetime) -> Status:
-        """What was ERROR stands somewhere again; an ERROR without a reason would tell nothing."""
-        phase = calculate_phase(replace(self.noted, status=recovered), self.facts)
-        if phase is recovered.phase:
-            return recovered
-        return replace(recovered, phase=phase, phase_changed_at=now)
+    def _where_it_is(self, recovered: Status, now: datetime, op_id: UUID) -> Status:
+        """What was ERROR stands somewhere again, or is in ERROR for a reason that still holds.
+
+        What was seen is looked at anew: what still runs on a home that was given up is a stray.
+        """
+        workspace, damage = replace(self.noted, status=recovered), self.facts.damage
+        facts = facts_of(
+            workspace, self.things, self.facts.archive, port_answered=False, doubt=damage
+        )
+        judged = judge(workspace, facts, now)
+        decision: Decision = Nothing(self.why)
+        if judged.broken is not None:
+            reason, message = judged.broken.reason, judged.broken.message
+            decision = Fail(reason, message, Operation.NONE, error_count=1)
+        return record(workspace, judged, decision, now=now, op_id=op_id)
+
+    def told(self, words: str) -> Case:
+        """The same with what it said last in its message, cut at its beginning where it is long."""
+        if not words or not isinstance(self.decision, Fail):
+            return self
+        message = self.decision.message
+        room = LONGEST - len(message) - len(": ")
+        said = words if len(words) <= room else f"…{words[1 - room :]}"
+        return replace(self, decision=replace(self.decision, message=f"{message}: {said}"))
 
     @property
     def why(self) -> str:
@@ -111,25 +136,38 @@ def consider(
     rules: Rules,
     *,
     unwatched: bool = False,
+    idle: bool = False,
     doubt: str = "",
 ) -> Case:
     """What follows for one workspace; `unwatched` says that it was in flight before this term.
 
-    `doubt` says why nothing is known of its archive.
+    `idle` says that no act for it runs here, `doubt` why nothing is known of its archive or what is
+    wrong with it.
     """
     noted = _note_unwatched(workspace) if unwatched else workspace
     answered = outcome is not None and outcome.reason is None
     facts = facts_of(workspace, things, archive, port_answered=answered, doubt=doubt)
-    decision = decide(noted, facts, now, rules)
+    in_flight = workspace.status.operation is not Operation.NONE
+    facts = replace(facts, idle=True) if idle and in_flight else facts
+    decision, heard = decide(noted, facts, now, rules), False
     if isinstance(decision, Continue) and outcome is not None:
         reason = outcome.reason or ErrorReason.ACTION_FAILED
         message = outcome.message if outcome.reason else _without_effect(workspace, things)
-        decision = retry(noted, reason, message, now, rules)
+        decision, heard = retry(noted, reason, message, now, rules), outcome.reason is not None
+    unheard = not heard and _is_of_container(decision, things)
     if isinstance(decision, Claim):
         decision = _unless_overtaken(workspace, things, decision)
     if is_leftover(workspace, things) and not isinstance(decision, Fail):
         decision = Nothing("what a failed start left behind is ended first")
-    return Case(workspace, noted, things, facts, decision)
+    return Case(workspace, noted, things, facts, decision, unheard)
+
+
+def _is_of_container(decision: Decision, things: Things) -> bool:
+    """Whether it fails by what its container did, or did not do."""
+    if not isinstance(decision, Fail) or things.container is None:
+        return False
+    runs = decision.operation in (Operation.NONE, Operation.STARTING)
+    return runs and decision.reason in (ErrorReason.TIMEOUT, ErrorReason.RETRY_EXCEEDED)
 
 
 def _unless_overtaken(workspace: Workspace, things: Things, claim: Claim) -> Claim | Fail:
@@ -178,9 +216,21 @@ def needs_tidying(workspace: Workspace, things: Things) -> bool:
     status = workspace.status
     if status.operation is not Operation.NONE or workspace.declaration.suspend:
         return False
-    if status.error_reason in KEEP_ALL or things.unknown is not None:
+    if _keeps_all(status) or things.unknown is not None:
         return False
     return is_stray(workspace, things.container) or bool(stray_volumes(workspace, things))
+
+
+def _keeps_all(status: Status) -> bool:
+    """A volume that was retired for an archive may be all there is when that one is damaged.
+
+    Not so where a restore found it out: then the object has its size, and the volume is a half.
+    """
+    ready = status.conditions.get(ConditionName.ARCHIVE_READY)
+    damaged = ready is not None and ready.reason == ARCHIVE_DAMAGED
+    return status.error_reason in KEEP_ALL or (
+        damaged and status.error_reason is ErrorReason.ARCHIVE_CORRUPTED
+    )
 
 
 def _without_effect(workspace: Workspace, things: Things) -> str:
@@ -204,6 +254,16 @@ def _note_unwatched(workspace: Workspace) -> Workspace:
     return replace(workspace, status=replace(status, op_progress=progress))
 
 
+def _reached(status: Status, things: Things) -> Status:
+    """With the address at which a running workspace is reached; what is unknown stays as it was."""
+    if things.unknown is not None and status.phase is Phase.RUNNING:
+        return status
+    container = things.container
+    runs = status.phase is Phase.RUNNING and container is not None and container.running
+    upstream = container.upstream if container is not None and runs else None
+    return status if upstream == status.upstream else replace(status, upstream=upstream)
+
+
 def _without_gone(status: Status, things: Things) -> Status:
     """Retired volumes that are no longer listed need not be remembered."""
     if not status.home_ctx.retired or things.unknown is not None:
@@ -213,3 +273,15 @@ def _without_gone(status: Status, things: Things) -> Status:
     if left == status.home_ctx.retired:
         return status
     return replace(status, home_ctx=replace(status.home_ctx, retired=left))
+
+
+def _noticed(status: Status, things: Things) -> Status:
+    """With those of the homes that were given up which are there again."""
+    context = status.home_ctx
+    if not context.given_up or things.unknown is not None:
+        return status
+    listed = {each.name for each in things.volumes}
+    found = tuple(name for name in context.given_up if name in listed)
+    if found == context.found:
+        return status
+    return replace(status, home_ctx=replace(context, found=found))

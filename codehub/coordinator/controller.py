@@ -19,6 +19,7 @@ from codehub.coordinator.case import (
     needs_tidying,
     without_room,
 )
+from codehub.coordinator.figures import Figures
 from codehub.coordinator.hand_out import hand_out
 from codehub.coordinator.lookout import NAME, Lookout
 from codehub.coordinator.pace import attempt
@@ -29,6 +30,7 @@ from codehub.model.decision import Claim, Continue, Retry
 from codehub.model.states import Operation
 from codehub.store.places import read_places
 from codehub.store.status import Write, save
+from codehub.telemetry.logs import bound
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -71,7 +73,8 @@ class WorkspaceController:
         self._rhythm = rhythm
         self._failures = failures
         self._queue: dict[UUID, None] = {}
-        self._lookout = Lookout(lead, world, acts, failures)
+        self._figures = Figures()
+        self._lookout = Lookout(lead, world, acts, failures, self._figures)
         self._paused = False
         self._looked_at = 0.0
 
@@ -107,14 +110,17 @@ class WorkspaceController:
         wanted = {*ids, *list(self._queue)[:QUEUE_AT_ONCE]}
         cases, now = await self._lookout.look(look, wanted)
         self._looked_at = clock()
+        held = 0
         if not self._paused:
-            await self._see_to(cases, now, patience=max(self._looked_at - began, HANDING))
+            held = await self._see_to(cases, now, patience=max(self._looked_at - began, HANDING))
         self._lookout.seen_to()
+        self._figures.passed(look, clock() - began, queued=len(self._queue), held=held)
 
-    async def _see_to(self, cases: Sequence[Case], now: datetime, *, patience: float = 0.0) -> None:
+    async def _see_to(self, cases: Sequence[Case], now: datetime, *, patience: float = 0.0) -> int:
         """First what is under way, which frees hands; then what waits to begin, in its order.
 
         Where there are more than hands, it stays for some seconds to give out those that get free.
+        Gives the number of those that a limit keeps from beginning.
         """
         claims = [each for each in cases if isinstance(each.decision, Claim)]
         for case in cases:
@@ -129,15 +135,26 @@ class WorkspaceController:
         in_order = sorted(fitting, key=_order_of_asking)
         left = await hand_out(in_order, self._acts, begin, patience)
         self._queue.update(dict.fromkeys(each.seen.id for each in left))
+        return len(claims) - len(fitting)
 
     async def _each(self, case: Case, step: Callable[[], Awaitable[object]]) -> None:
-        await attempt(f"{self.name} ({case.seen.name})", step, self._failures)
+        workspace, status = case.seen, case.seen.status
+        at_rest = status.operation is Operation.NONE
+        with bound(
+            workspace=workspace.name,
+            operation=case.decision_operation if at_rest else status.operation,
+            op_id=status.op_id,
+            revision=workspace.spec_revision,
+        ):
+            await attempt(f"{self.name} ({workspace.name})", step, self._failures)
 
     async def _carry_on(self, case: Case, now: datetime) -> None:
         workspace = case.seen
         wanted = isinstance(case.decision, Continue) and not self._is_known(workspace)
         if wanted and not self._acts.has_room(workspace.status.operation):
             case, wanted = without_room(case), False
+        if case.unheard:
+            case = case.told(await self._acts.hear(workspace))
         after = await self._store(case, now)
         if after is None:
             return
@@ -188,7 +205,10 @@ class WorkspaceController:
         write = Write(case.seen, status, events, answered=case.answers)
         async with self._lead.pool.connection() as conn:
             saved = await save(conn, self._lead.fence, write, self._world.idleness)
-        return replace(case.seen, status=status) if saved else None
+        if not saved:
+            return None
+        self._figures.stored(case.seen, status, case.decision, now)
+        return replace(case.seen, status=status)
 
     def _tidy(self, workspace: Workspace, case: Case, now: datetime) -> None:
         leftover = is_leftover(workspace, case.things)

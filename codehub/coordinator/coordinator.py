@@ -21,15 +21,18 @@ from codehub.coordinator.hints import Hints
 from codehub.coordinator.leader import Leader
 from codehub.coordinator.listen import EventListener
 from codehub.coordinator.lookout import World
-from codehub.coordinator.marker import meet_store
-from codehub.coordinator.pace import Failures, attempt
+from codehub.coordinator.meeting import StoreMeeting
+from codehub.coordinator.pace import Failures
 from codehub.coordinator.pages import PageRenderer
+from codehub.coordinator.pulls import Pulls
 from codehub.coordinator.rhythm import Rhythm
 from codehub.coordinator.sense import Sense
 from codehub.coordinator.shelf import Shelf
 from codehub.coordinator.steps import Tools
+from codehub.coordinator.survey import Surveyor
 from codehub.coordinator.ttl import TtlRunner
 from codehub.coordinator.watch import SpecWatcher
+from codehub.coordinator.webhooks import WebhookRunner
 from codehub.service.rules import limits_of, rules_of
 from codehub.store.status import Idleness
 
@@ -42,19 +45,25 @@ if TYPE_CHECKING:
     from codehub.coordinator.lead import Lead
     from codehub.coordinator.pace import Component
     from codehub.model.workspace import Runtime as RuntimeName
-    from codehub.ports import Mover, ObjectStore, Runtime, Signals
+    from codehub.ports import Mover, Notifier, ObjectStore, Runtime, Signals
+
+    Told = Callable[[UUID, Mapping[str, object]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a coordinator works with. Runtimes are opened when the hub's id is known."""
+    """What a coordinator works with.
+
+    Runtimes are opened when the hub's id is known, and tell of the progress they make.
+    """
 
     settings: Settings
     database_url: str
-    runtimes: Callable[[UUID], Awaitable[Mapping[RuntimeName, Runtime]]]
+    runtimes: Callable[[UUID, Told], Awaitable[Mapping[RuntimeName, Runtime]]]
     store: ObjectStore
     mover: Mover
     signals: Signals
+    notifier: Notifier
     enabled: frozenset[RuntimeName]
     pages: Path | None = None
     specs: Path | None = None
@@ -104,8 +113,8 @@ class Coordinator:
     @asynccontextmanager
     async def _components(self, lead: Lead) -> AsyncIterator[Sequence[Component]]:
         parts, settings = self._parts, self._parts.settings
-        await attempt("archive store", lambda: meet_store(lead, parts.store), self.failures)
-        runtimes = await parts.runtimes(lead.hub_id)
+        pulls = Pulls()
+        runtimes = await parts.runtimes(lead.hub_id, pulls.tell)
         hints, shelf = Hints(), Shelf(parts.store, lead.hub_id)
         world = _world(settings, runtimes, shelf, hints)
         acts = Acts(
@@ -116,6 +125,7 @@ class Coordinator:
                 shelf,
                 world.rules.stop_grace,
                 settings.secrets_dir,
+                pulls,
             ),
             hints,
             actions=settings.coordinator_actions,
@@ -127,10 +137,14 @@ class Coordinator:
             yield (
                 controller,
                 *self._around(lead, world, hints),
-                *(Sense(name, runtime, hints) for name, runtime in runtimes.items()),
+                *(
+                    Sense(name, runtime, hints, acts.is_running)
+                    for name, runtime in runtimes.items()
+                ),
             )
         finally:
             self._term = None
+            await world.archives.close()
             shelf.close()
             for runtime in runtimes.values():
                 await runtime.close()
@@ -139,10 +153,19 @@ class Coordinator:
         """The parts that feed the controller and tell of what it did."""
         parts, settings, failures = self._parts, self._parts.settings, self.failures
         gc = GcRunner(lead, parts.store, settings, failures)
+        webhooks = WebhookRunner(lead, parts.notifier, settings, failures)
         components: list[Component] = [
+            StoreMeeting(lead, parts.store, failures),
             TtlRunner(lead, parts.signals, world.runtimes, settings, failures, hints),
             gc,
+            webhooks,
+            Surveyor(lead, settings, failures),
         ]
+
+        def on_request() -> None:
+            gc.nudge.set()
+            webhooks.nudge.set()
+
         on_change: Callable[[], None] = lambda: None  # noqa: E731
         if parts.pages is not None:
             pages = PageRenderer(lead, parts.pages, settings, failures)
@@ -159,8 +182,9 @@ class Coordinator:
                 hints,
                 settings,
                 failures,
-                on_request=gc.nudge.set,
+                on_request=on_request,
                 on_change=on_change,
+                on_webhook=webhooks.nudge.set,
             )
         )
         return components

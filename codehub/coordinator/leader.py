@@ -18,10 +18,12 @@ from codehub.coordinator.lead import Lead
 from codehub.coordinator.term import serve
 from codehub.errors import FenceLost, Unreachable
 from codehub.store.advisory import Lock, try_lock_session
+from codehub.store.circumstances import read_leadership
 from codehub.store.fence import take_epoch
 from codehub.store.hubs import ensure_hub_id
 from codehub.store.pool import Pool
 from codehub.store.session import ask, holds_lock, open_session, require_own_session
+from codehub.telemetry.instruments import begin_term, end_term
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -96,8 +98,13 @@ class Leader:
             await asyncio.sleep(self._interval * random.uniform(0.5, 1.5))
 
     async def _stand(self, conn: Conn) -> None:
+        told = False
         while not await ask(conn, try_lock_session(conn, Lock.LEADER), CHECK):
             self._problem = None
+            if not told:
+                other = (await ask(conn, read_leadership(conn), CHECK)).holder
+                log.info("stands by: %s leads", other or "another coordinator")
+                told = True
             await asyncio.sleep(self._interval)
 
     async def _lead(self, conn: Conn) -> None:
@@ -130,6 +137,10 @@ class Leader:
             return
         log.info("leads, epoch %s" if epoch else "steps down from epoch %s", epoch or self._epoch)
         self._epoch = epoch
+        if epoch is None:
+            end_term()
+        else:
+            begin_term(epoch)
         try:
             self._on_change(self.leads)
         except Exception as error:
@@ -138,7 +149,7 @@ class Leader:
     def _note(self, error: Exception) -> None:
         """Count it, and say it once: the same trouble comes back every second until it is over."""
         if _same(error, self._problem):
-            self._failures.counts[NAME] += 1
+            self._failures.count(NAME)
         else:
             self._failures.note(NAME, error)
         self._problem = error

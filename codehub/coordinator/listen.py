@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 WAKE: Final = "ws_wake"
 REQUEST: Final = "leader_request"
+WEBHOOK: Final = "webhook_event"
 EVENTS: Final = {
     "ws_sse": "workspace_updated",
     "ws_deleted": "workspace_deleted",
     "ws_expiring": "workspace_expiring",
 }
 """Channel of Postgres → the event that people's browsers get."""
-CHANNELS: Final = (*EVENTS, WAKE, REQUEST)
+CHANNELS: Final = (*EVENTS, WAKE, REQUEST, WEBHOOK)
 RETRY: Final = 1.0
 """Seconds before the next try to connect."""
 ENDING: Final = 2.0
@@ -57,12 +58,14 @@ class EventListener:
         *,
         on_request: Callable[[], None],
         on_change: Callable[[], None],
+        on_webhook: Callable[[], None] = lambda: None,
     ) -> None:
         self._url = url
         self._hints = hints
         self._failures = failures
         self._on_request = on_request
         self._on_change = on_change
+        self._on_webhook = on_webhook
         self._sse = settings.redis_channel_sse_prefix
         self._wake = f"{settings.redis_channel_wake_prefix}:wc"
         self._outbox = Outbox(signals, failures)
@@ -83,7 +86,7 @@ class EventListener:
             await self._listen()
         except Exception as error:
             if self._deaf:
-                self._failures.counts[self.name] += 1
+                self._failures.count(self.name)
             else:
                 self._failures.note(self.name, error)
             self._deaf = True
@@ -103,10 +106,14 @@ class EventListener:
         self._hints.tell(None)
         self._on_change()
         self._on_request()
+        self._on_webhook()
 
     def _handle(self, heard: Notification) -> None:
         if heard.channel == REQUEST:
             self._on_request()
+            return
+        if heard.channel == WEBHOOK:
+            self._on_webhook()
             return
         try:
             workspace_id, user_id = _ids(heard.payload)

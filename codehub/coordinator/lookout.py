@@ -18,6 +18,7 @@ from codehub.model.decision import Nothing, Wait
 from codehub.store.clock import read_now
 from codehub.store.status import read_active
 from codehub.store.workspaces import collector_paused, read_versions, stream_workspaces
+from codehub.telemetry.logs import bound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from codehub.coordinator.acts import Acts
     from codehub.coordinator.archives import Archives
     from codehub.coordinator.case import Case
+    from codehub.coordinator.figures import Figures
     from codehub.coordinator.lead import Lead
     from codehub.coordinator.pace import Failures
     from codehub.coordinator.seen import Seen
@@ -58,12 +60,15 @@ class World:
 class Lookout:
     """One term's looks. `rested` is what needs no further look for now."""
 
-    def __init__(self, lead: Lead, world: World, acts: Acts, failures: Failures) -> None:
+    def __init__(
+        self, lead: Lead, world: World, acts: Acts, failures: Failures, figures: Figures
+    ) -> None:
         self.rested = Rested()
         self._lead = lead
         self._world = world
         self._acts = acts
         self._failures = failures
+        self._figures = figures
         self._first = True
 
     async def look(self, look: Look, ids: Iterable[UUID]) -> tuple[list[Case], datetime]:
@@ -73,6 +78,7 @@ class Lookout:
         with collector_paused():
             async with self._lead.pool.connection() as conn:
                 now = await read_now(conn)
+                self._figures.began(now)
                 cases = [
                     case
                     async for rows, versions in self._read(conn, look, ids, seen)
@@ -93,6 +99,7 @@ class Lookout:
             return
         versions = await read_versions(conn)
         self.rested.keep_only(versions)
+        self._figures.keep_only(versions)
         known = self._world.archives.version
         restless = [
             each
@@ -112,6 +119,7 @@ class Lookout:
         ended: int,
     ) -> list[Case]:
         """Those of which something follows; the others are noted as at rest."""
+        self._figures.read(rows)
         known = self._world.archives.version
         archives = await self._world.archives.look(rows)
         cases = []
@@ -157,8 +165,10 @@ class Lookout:
                 now,
                 self._world.rules,
                 unwatched=self._first,
+                idle=not self._acts.is_running(workspace.id),
                 doubt=self._world.archives.doubts.get(workspace.id, ""),
             )
         except Exception as error:
-            self._failures.note(f"{NAME} ({workspace.name})", error)
+            with bound(workspace=workspace.name, operation=status.operation, op_id=status.op_id):
+                self._failures.note(f"{NAME} ({workspace.name})", error)
             return None

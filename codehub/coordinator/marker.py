@@ -5,7 +5,8 @@ may be another one, or an empty one behind the right name. `{hub_id}/epochs/{n}`
 collection n has begun; a database that counts fewer was restored from a backup. The store's objects
 are written once and never replaced, so the highest of these counts, and the lower ones are removed.
 
-The mark must be there before the first archive is: `meet_store` is for whoever begins to lead.
+The mark must be there before the first archive is, and must be ours before one is deleted: whoever
+does either calls `meet_store` right before.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from codehub.cancelling import heed
 from codehub.errors import Unreachable
-from codehub.store.session import heed
+from codehub.telemetry.instruments import EVENTS_DROPPED
 
 if TYPE_CHECKING:
     from codehub.coordinator.pace import Failures
@@ -85,3 +86,4 @@ class Outbox:
 
     def _drop(self, number: int) -> None:
         self._failures.counts[DROPPED] += number
+        EVENTS_DROPPED.inc(number)

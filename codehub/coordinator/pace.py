@@ -11,8 +11,9 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
+from codehub.cancelling import cancellations, heed
 from codehub.errors import CodeHubError, FenceLost
-from codehub.store.session import cancellations, heed
+from codehub.telemetry.instruments import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,9 +35,14 @@ class Failures:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 
+    def count(self, name: str) -> None:
+        """Once more, and not worth another line. Metrics have the component, never a workspace."""
+        self.counts[name] += 1
+        FAILURES.labels(name.partition(" (")[0]).inc()
+
     def note(self, name: str, error: Exception) -> None:
         """Count and log it: one line for what we raise on purpose, a traceback for a fault."""
-        self.counts[name] += 1
+        self.count(name)
         if isinstance(error, CodeHubError):
             log.warning("%s: %s", name, error.message)
         else:

@@ -63,17 +63,21 @@ def index(listing: Listing) -> dict[UUID, Things]:
 
 
 def stray_volumes(workspace: Workspace, things: Things) -> tuple[VolumeSeen, ...]:
-    """Volumes that were homes once, or never became one.
+    """Volumes that were homes once, or never became one."""
+    home = workspace.status.home_store_key
+    return tuple(each for each in things.volumes if each.name != home and may_go(workspace, each))
 
-    A generation that this database has not given out is none of them: it may be newer than a
-    database that was restored from a backup, and hold what nothing else holds.
+
+def may_go(workspace: Workspace, volume: VolumeSeen) -> bool:
+    """Whether nothing can be lost with a volume, once it is no home.
+
+    A generation that this database has not given out may be newer than a database that was restored
+    from a backup; one that was given up while nobody found it was taken for gone. Both may hold
+    what nothing else holds.
     """
     status = workspace.status
-    return tuple(
-        each
-        for each in things.volumes
-        if each.name != status.home_store_key and each.generation <= status.home_generation
-    )
+    newer = volume.generation > status.home_generation
+    return not newer and volume.name not in status.home_ctx.given_up
 
 
 def is_stray(workspace: Workspace, container: ContainerSeen | None) -> bool:
@@ -91,11 +95,15 @@ def facts_of(
     port_answered: bool,
     doubt: str = "",
 ) -> Facts:
-    """What was observed of one workspace; `doubt` says why nothing is known of its archive."""
+    """What was observed of one workspace.
+
+    `doubt` says why nothing is known of its archive, or what is wrong with it.
+    """
+    damage = doubt if archive is Presence.DAMAGED else ""
     doubts = (doubt,) if doubt and archive is Presence.UNKNOWN else ()
     if things.unknown is not None:
         reasons = (things.unknown, *doubts)
-        return Facts(archive=archive, strays=Presence.UNKNOWN, reasons=reasons)
+        return Facts(archive=archive, damage=damage, strays=Presence.UNKNOWN, reasons=reasons)
     status = workspace.status
     home = status.home_store_key
     stray = is_stray(workspace, things.container)
@@ -108,8 +116,10 @@ def facts_of(
         volume=Presence.PRESENT if there else Presence.ABSENT,
         volume_complete=not restoring or (marker is not None and marker == status.archive_key),
         archive=archive,
+        damage=damage,
         strays=Presence.PRESENT if stray or stray_volumes(workspace, things) else Presence.ABSENT,
         reasons=doubts,
+        exit_code=None if things.container is None else things.container.exit_code,
     )
 
 

@@ -1,18 +1,19 @@
 """The object store as the controller asks it: in threads of its own, each call within a limit.
 
-A store that hangs holds these few threads and nothing else; asking then ends in `Unreachable`.
+A store that hangs holds these few threads and nothing else, not even the end of the process;
+asking then ends in `Unreachable`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from codehub.core.keys import hub_prefix, meta_key, operation_prefix
 from codehub.errors import Unreachable
 from codehub.jobs.committed import find_committed
+from codehub.service.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,7 @@ class Shelf:
     def __init__(self, store: ObjectStore, hub_id: UUID) -> None:
         self.store = store
         self.hub_id = hub_id
-        self._threads = ThreadPoolExecutor(4, thread_name_prefix="codehub-store")
+        self._threads = Threads("codehub-shelf", 4)
 
     async def ask(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call it in a thread; `Unreachable` when it takes too long."""
@@ -58,7 +59,7 @@ class Shelf:
         await self.ask(self.store.delete, meta_key(key))
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     def _sizes(self) -> dict[str, int]:
         return {each.key: each.size for each in self.store.list(hub_prefix(self.hub_id))}
@@ -68,10 +69,9 @@ class Shelf:
         return (None if found is None else found.size, None if meta is None else meta.size)
 
     async def _within(self, seconds: float, call: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds):
-                return await loop.run_in_executor(self._threads, call)
+                return await self._threads.call(call)
         except TimeoutError:
             raise Unreachable(
                 f"the archive store did not answer within {seconds:.0f} s",

@@ -8,23 +8,25 @@ still leads. What goes wrong is raised; the controller makes a retry or an ERROR
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
+from codehub.cancelling import heed
+from codehub.coordinator.figures import moved
 from codehub.coordinator.marker import meet_store
-from codehub.coordinator.seen import Things, index, is_stray, stray_volumes
-from codehub.errors import ActionFailed, CodeHubError
+from codehub.coordinator.pulls import Pulls
+from codehub.coordinator.seen import Things, index, is_stray, may_go, stray_volumes
+from codehub.errors import ActionFailed, CodeHubError, VolumeInUse
 from codehub.model.archive import ArchiveKey, ArchiveSubject
 from codehub.model.runtime import StartRequest, VolumeRef
 from codehub.model.states import Operation
 from codehub.service.secrets import read_secrets
-from codehub.store.session import heed
 from codehub.store.status import renew_home, save_archive, save_restored, write_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from datetime import datetime, timedelta
     from pathlib import Path
     from uuid import UUID
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from codehub.coordinator.lead import Lead
     from codehub.coordinator.shelf import Shelf
     from codehub.model.archive import ArchiveMeta
+    from codehub.model.runtime import EngineCopy, VolumeSeen
     from codehub.model.workspace import Runtime as RuntimeName
     from codehub.model.workspace import Workspace
     from codehub.ports import Mover, Runtime
@@ -50,6 +53,7 @@ class Tools:
     shelf: Shelf
     stop_grace: timedelta
     secrets: Path | None = None
+    pulls: Pulls = field(default_factory=Pulls)
 
     def runtime(self, workspace: Workspace) -> Runtime:
         return self.runtimes[workspace.declaration.runtime]
@@ -72,7 +76,8 @@ class Job:
         status = self.workspace.status
         if status.home_store_key is None:
             raise ActionFailed("there is no home to work on")
-        return VolumeRef(self.workspace.id, _generation(status.home_store_key))
+        generation = _generation(status.home_store_key)
+        return VolumeRef(self.workspace.id, generation, self.workspace.name)
 
     @property
     def op_id(self) -> UUID:
@@ -92,7 +97,9 @@ async def start(tools: Tools, job: Job) -> None:
     if seen is not None and (not seen.running or seen.op_id != job.op_id):
         await _stop(tools, job)
     request = await _request(tools, job)
-    await tools.runtime(job.workspace).start(request, tools.lead.confirm)
+    async with _Reports(tools, job) as report:
+        with tools.pulls.heard(job.workspace.id, report):
+            await tools.runtime(job.workspace).start(request, tools.lead.confirm)
 
 
 async def stop(tools: Tools, job: Job) -> None:
@@ -103,6 +110,7 @@ async def archive(tools: Tools, job: Job) -> None:
     """Stream, commit, record and retire together, then delete; each step finds the one before."""
     if job.workspace.status.home_store_key is not None:
         if job.things.container is not None:
+            await _withdraw_all(tools, job)
             await _stop(tools, job)
         meta = await tools.shelf.committed(job.workspace.id, job.op_id)
         meta = meta or await _archive_home(tools, job)
@@ -121,6 +129,7 @@ async def archive_nothing(tools: Tools, job: Job) -> None:
         await meet_store(tools.lead, tools.shelf.store)
         key, subject = _key(tools, job), _subject(job, 0)
         meta = await tools.mover.archive_nothing(key, subject)
+        moved(Operation.CREATE_EMPTY_ARCHIVE, meta.bytes)
     async with tools.lead.pool.connection() as conn:
         await save_archive(conn, tools.lead.fence, job.workspace, meta)
 
@@ -140,9 +149,9 @@ async def restore(tools: Tools, job: Job) -> None:
     assert status.archive_key is not None  # RESTORING is claimed from ARCHIVED alone
     await tools.lead.confirm()
     await runtime.create_volume(job.home)
-    path = await _path(tools, job)
-    async with _Reports(tools, job) as report:
-        await tools.mover.restore(path, status.archive_key, status.archive_sha256, report)
+    async with _home(tools, job) as home, _Reports(tools, job) as report:
+        await tools.mover.restore(home, status.archive_key, status.archive_sha256, report)
+    moved(Operation.RESTORING, status.archive_bytes or 0)
     async with tools.lead.pool.connection() as conn:
         await save_restored(conn, tools.lead.fence, job.workspace, status.archive_key)
 
@@ -153,8 +162,19 @@ async def delete(tools: Tools, job: Job) -> None:
     if things.container is not None:
         await _stop(tools, job)
     for each in things.volumes:
-        if each.generation <= job.workspace.status.home_generation:
+        if _may_go(job, each):
             await _remove_volume(tools, job, VolumeRef(each.workspace_id, each.generation))
+
+
+def _may_go(job: Job, volume: VolumeSeen) -> bool:
+    """Not the home of a workspace that is deleted while it is missing.
+
+    After an archive was saved the home may go, though the job's own picture still names it.
+    """
+    status = job.workspace.status
+    if status.operation is Operation.DELETING and volume.name == status.home_store_key:
+        return False
+    return may_go(job.workspace, volume)
 
 
 async def clean(tools: Tools, job: Job) -> None:
@@ -222,19 +242,37 @@ async def _request(tools: Tools, job: Job) -> StartRequest:
 async def _archive_home(tools: Tools, job: Job) -> ArchiveMeta:
     """The store may have been away when this term began: it is met before it holds anything."""
     await meet_store(tools.lead, tools.shelf.store)
-    path = await _path(tools, job)
-    async with _Reports(tools, job) as report:
-        return await tools.mover.archive(
-            path, _key(tools, job), _subject(job, job.home.generation), report
+    await _require_unused(tools, job)
+    async with _home(tools, job) as home, _Reports(tools, job) as report:
+        meta = await tools.mover.archive(
+            home, _key(tools, job), _subject(job, job.home.generation), report
         )
+    moved(Operation.ARCHIVING, meta.bytes)
+    return meta
+
+
+async def _withdraw_all(tools: Tools, job: Job) -> None:
+    """What was archived before a container used the home is no complete copy of it.
+
+    Before that container goes: once it is gone, nothing tells any more that it was there.
+    """
+    while stale := await tools.shelf.committed(job.workspace.id, job.op_id):
+        await tools.shelf.withdraw(stale.key)
+
+
+async def _require_unused(tools: Tools, job: Job) -> None:
+    """By anybody: a container that was renamed, or that an admin made, writes as ours does."""
+    await tools.lead.confirm()
+    await tools.runtime(job.workspace).require_unused(job.home)
 
 
 async def _require_untouched(tools: Tools, job: Job, meta: ArchiveMeta) -> None:
     """An archive of a home that was in use meanwhile is no complete copy of it."""
-    if (await _look(tools, job)).container is None:
-        return
-    await tools.shelf.withdraw(meta.key)
-    raise ActionFailed("a container used the home while it was archived; nothing was removed")
+    try:
+        await _require_unused(tools, job)
+    except VolumeInUse:
+        await tools.shelf.withdraw(meta.key)
+        raise
 
 
 async def _renew(tools: Tools, job: Job) -> Job | None:
@@ -247,11 +285,22 @@ async def _renew(tools: Tools, job: Job) -> Job | None:
     return replace(job, workspace=replace(job.workspace, status=status), things=Things())
 
 
-async def _path(tools: Tools, job: Job) -> Path:
-    path = await tools.runtime(job.workspace).volume_path(job.home)
-    if path is None:
-        raise ActionFailed(f"the volume {job.home.name} cannot be read from this machine")
-    return path
+@asynccontextmanager
+async def _home(tools: Tools, job: Job) -> AsyncIterator[Path | EngineCopy]:
+    """Its directory where there is one for us, else held by the engine while the job works."""
+    runtime = tools.runtime(job.workspace)
+    path = await runtime.volume_path(job.home)
+    if path is not None:
+        yield path
+        return
+    await tools.lead.confirm()
+    copy = await runtime.open_copy(job.home)
+    try:
+        yield copy
+    finally:
+        # What is left of it is removed with the next use of the volume.
+        with suppress(CodeHubError):
+            await runtime.close_copy(copy)
 
 
 def _key(tools: Tools, job: Job) -> ArchiveKey:

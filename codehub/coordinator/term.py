@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("codehub.coordinator")
 
+OPENING: Final = 5.0
+"""Seconds after which it is said that components do not open."""
 GRACE: Final = 5.0
 """Seconds that components get to clean up after they were cancelled."""
 CLOSING: Final = 5.0
@@ -48,17 +50,18 @@ async def serve(
     opened: Opened = asyncio.get_running_loop().create_future()
     closing = asyncio.Event()
     holder = _start(_hold(opening, opened, closing), "opening the components")
-    running = {_start(watch, "the leader's watch")}
+    watching = _start(watch, "the leader's watch")
+    running: Tasks = set()
     try:
-        await _first({holder, opened, *running})
+        await _open({holder, opened, watching})
         if opened.done():
             running |= {_start(one.run(), one.name) for one in opened.result()}
             change(True)
-        ended = await _first({holder, *running})
+        ended = await _first({holder, watching, *running})
     finally:
         change(False)
-        await insist(_step_down(running, holder, opened, closing))
-    raise _reason(task for task in (*running, holder) if task in ended)
+        await insist(_step_down(running, watching, holder, opened, closing))
+    raise _reason(task for task in (watching, *running, holder) if task in ended)
 
 
 def _start(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -78,15 +81,36 @@ async def _hold(
         await closing.wait()
 
 
+async def _open(awaited: set[asyncio.Future[Any]]) -> None:
+    slow = asyncio.get_running_loop().call_later(OPENING, _tell_slow)
+    try:
+        await _first(awaited)
+    finally:
+        slow.cancel()
+
+
+def _tell_slow() -> None:
+    log.warning(
+        "the components have not opened within %.0f s: the database or a runtime does not answer",
+        OPENING,
+    )
+
+
 async def _first(awaited: set[asyncio.Future[Any]]) -> set[asyncio.Future[Any]]:
     done, _ = await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
     return done
 
 
 async def _step_down(
-    running: Tasks, holder: asyncio.Task[None], opened: Opened, closing: asyncio.Event
+    running: Tasks,
+    watching: asyncio.Task[None],
+    holder: asyncio.Task[None],
+    opened: Opened,
+    closing: asyncio.Event,
 ) -> None:
     await end(running, GRACE)
+    # After them: cancelled in the middle of a question it cuts its session, and the lock is gone.
+    await end({watching}, GRACE)
     # Also where it is cancelled, should it miss that.
     closing.set()
     if not opened.done():

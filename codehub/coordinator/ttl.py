@@ -28,6 +28,8 @@ from codehub.errors import Unreachable
 from codehub.store import ttl
 from codehub.store.activity import known_ids, record_seen
 from codehub.store.activity_sync import mistrust, read_watch, write_drain
+from codehub.telemetry.instruments import ACTIVITY_LAG, TTL_MOVES, TTL_SKIPPED
+from codehub.telemetry.logs import bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,6 +51,9 @@ PATIENCE: Final = 30.0
 
 LOOK_AHEAD: Final = 2
 """So many ticks before a workspace falls its work is first looked at."""
+
+MOVES: Final = {"STANDBY": "standby", "ARCHIVED": "archive", "RUNNING": "return"}
+"""What a move is called in metrics, by the state it asks for."""
 
 
 class TtlRunner:
@@ -92,20 +97,25 @@ class TtlRunner:
         """Activity into Postgres, and how far it is known by that; None when Redis is away."""
         async with self._lead.pool.connection() as conn:
             begun, watch = await read_watch(conn)
+        if watch.drained_at is not None:
+            ACTIVITY_LAG.since((begun - watch.drained_at).total_seconds())
         read = await self._read()
         if read is None:
+            TTL_SKIPPED.labels("unreachable").inc()
             return None
         shown = fingerprint(read)
         longest = longest_gap(self._interval, self._flush)
         blind = blindness(watch, shown, begun, longest)
         if blind is not None:
             log.info("ttl: idleness counts anew, because %s", blind)
+            TTL_SKIPPED.labels("blind").inc()
         async with self._lead.pool.connection() as conn:
             if read.sightings:
                 await record_seen(conn, self._lead.fence, newest(read))
             drained = await write_drain(
                 conn, self._lead.fence, begun, shown, blind=blind is not None
             )
+        ACTIVITY_LAG.since()
         await self._forget(read)
         return drained
 
@@ -192,7 +202,9 @@ class TtlRunner:
 
     def _tell(self, moved: Iterable[ttl.Fallen]) -> None:
         for each in moved:
-            log.info("ttl: %s is to be %s: %s", each.name, each.new, each.reason)
+            TTL_MOVES.labels(MOVES[each.new]).inc()
+            with bound(workspace=each.name):
+                log.info("ttl: %s is to be %s: %s", each.name, each.new, each.reason)
             self._hints.tell(each.id)
 
 

@@ -14,6 +14,8 @@ from codehub.coordinator.pace import attempt, log
 from codehub.service.loading import Known, LoadRules, Result, load_once
 from codehub.service.planning import plan_options
 from codehub.specs.watch import changes
+from codehub.telemetry.instruments import SPECS_AGE
+from codehub.telemetry.logs import bound
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +69,10 @@ class SpecWatcher:
         """One look."""
         outcome = await load_once(self._lead.pool, self._root, self._ref, self._known, self._rules)
         self._waits = self._waits + 1 if outcome.result is Result.WAITING else 0
-        self._report(outcome)
+        if not self._waits:
+            SPECS_AGE.since()
+        with bound(revision=outcome.revision and outcome.revision.id):
+            self._report(outcome)
         if outcome.result is Result.LOADED:
             self._hints.tell()
         return outcome

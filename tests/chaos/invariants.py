@@ -29,8 +29,7 @@ async def check(stage: Stage) -> Picture:
     check_data(seen, stage.work)
     check_mounts(stage, seen)
     assert len(stage.written) == len(set(stage.written)), "I4: a key was written twice"
-    if seen.row["phase"] == "ERROR":
-        assert seen.row["operation"] == "NONE", "I8: ERROR with an operation"
+    check_error(seen)
     check_operations(seen)
     return seen
 
@@ -86,6 +85,13 @@ def check_mounts(stage: Stage, seen: Picture) -> None:
         assert not each.running or each.volume not in retired, "I3: a retired volume is mounted"
 
 
+def check_error(seen: Picture) -> None:
+    """I8: nothing is under way in ERROR, and whoever looks at it is told why."""
+    if seen.row["phase"] == "ERROR":
+        assert seen.row["operation"] == "NONE", "I8: ERROR with an operation"
+        assert seen.row["error_reason"], f"ERROR without a reason: {told(seen.row)}"
+
+
 def check_operations(seen: Picture) -> None:
     """I9: by the audit, each operation begins when none is under way."""
     following = zip(seen.operations, seen.operations[1:], strict=False)
@@ -94,14 +100,20 @@ def check_operations(seen: Picture) -> None:
 
 
 def is_tidy(stage: Stage, row: Mapping[str, Any]) -> bool:
-    """At rest all is known and nothing left over: no stray, no container but that of the home."""
+    """At rest all is known and nothing left over: no stray, no container but that of the home.
+
+    What was deleted without its home, which was missing, still knows that home's name. What was
+    given up and came back stays beside it.
+    """
     home = {row["home_store_key"]} - {None}
+    kept = set(row["home_ctx"].get("given_up", ()))
+    there = {path.name for path in stage.runtime.root.iterdir()} - kept
     containers = stage.runtime.containers.values()
     return (
         row["operation"] == "NONE"
         and all(each["status"] != "Unknown" for each in row["conditions"].values())
         and not row["home_ctx"].get("retired")
-        and {path.name for path in stage.runtime.root.iterdir()} == home
+        and (there == home or (row["deleted_at"] is not None and there < home))
         and [each.running for each in containers] == [True] * (row["phase"] == "RUNNING")
     )
 

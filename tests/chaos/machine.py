@@ -2,7 +2,8 @@
 
 The model is what the home may hold: what was typed last while somebody rightly worked in it; what
 the archive held, once a person chose that; nothing, once a person accepted it. A home that somebody
-removed by hand is lost, and then nothing may take its place but what a person chose.
+removed by hand is lost, and then nothing may take its place but what a person chose. If it comes
+back when something has taken its place, it stays as it is, for ever.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hypothesis.stateful import RuleBasedStateMachine
 
 from codehub.core.judge import MAKES_VOLUME
-from codehub.model.states import DesiredState
 from tests.chaos import picture
 from tests.chaos.actor import Actor
 from tests.chaos.invariants import find_archive, in_home, is_tidy, told, unpacked
@@ -43,6 +43,9 @@ class Surroundings(RuleBasedStateMachine):
         super().__init__()
         self.may_hold: set[str | None] = set()
         self.lost = False
+        self.late: dict[str, str | None] = {}
+        """Homes that came back when something had taken their place, and what they hold."""
+        self.mounted: dict[str, int] = {}
         self.rotten: tuple[Path, bytes] | None = None
         self.sleeper: Actor | None = None
 
@@ -61,6 +64,14 @@ class Surroundings(RuleBasedStateMachine):
         packed = find_archive(seen, row["archive_key"])
         assert packed is not None or self.rotten, f"I5: no archive: {told(row)}"
         assert packed is None or unpacked(packed) in self.may_hold, f"I1: {told(row)}"
+
+    def check_given_up(self, seen: Picture) -> None:
+        """A home that was given up is neither removed nor mounted again, should it come back."""
+        for name, held in self.late.items():
+            assert in_home(seen, name) == held, f"it came back and is gone: {told(seen.row)}"
+        for name in seen.row["home_ctx"].get("given_up", ()):
+            times = self.stage.runtime.mounts.count(name)
+            assert self.mounted.setdefault(name, times) == times, "I3: mounted again"
 
     def check_end(self) -> None:
         """What was lost is told of, unless a person chose what takes its place."""
@@ -110,11 +121,6 @@ class Surroundings(RuleBasedStateMachine):
                 if row["phase"] == "ERROR" or is_tidy(self.stage, row):
                     return
         raise AssertionError(f"it does not come to rest: {told(row)}")
-
-    def let_go(self) -> None:
-        """Who deletes what is lost lets go of it; undeleted, it comes back as it was archived."""
-        if self.lost and self.run(self.stage.look())["desired_state"] == DesiredState.DELETED:
-            self.may_hold |= {None, *self.archived()}
 
     def archived(self) -> set[str | None]:
         """What the recorded archive holds, if there is one."""

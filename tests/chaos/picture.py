@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 TABLES = {
     "workspaces": "true",
+    "archive_operations": "true",
     "gc_candidates": "true",
     "activity_sync": "true",
     "leader_requests": "true",

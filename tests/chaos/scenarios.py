@@ -14,9 +14,10 @@ from codehub.coordinator.gc import GcRunner
 from codehub.coordinator.pace import attempt
 from codehub.coordinator.ttl import TtlRunner
 from codehub.core.keys import meta_key
+from codehub.model.decision import DISCARD_DATA
 from codehub.model.states import DesiredState, ErrorReason, Phase, RecoverMode
 from tests.chaos.invariants import is_tidy, told
-from tests.chaos.stage import ARCHIVES
+from tests.chaos.stage import ARCHIVES, FILE
 from tests.coordination.hub import Term
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ WHERE blind_until > now() - interval '1 hour'
 class Scenario:
     """`prepare` comes to rest without faults, `begin` asks for what a leader then carries out.
 
-    `step` is what a leader does again and again until it is over; `act`, where there is one, what
-    the first leader does instead, until something strikes.
+    `step` is what a leader does again and again until it is over, `meanwhile` what happens in the
+    world after each; `act`, where there is one, what the first leader does instead, until something
+    strikes.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Scenario:
     step: Callable[[Term], Awaitable[None]] = Term.pass_once
     act: Callable[[Term], Awaitable[object]] | None = None
     also: Callable[[Stage], bool] = lambda _: True
+    meanwhile: Step | None = None
 
     async def lead(self, stage: Stage, term: Term) -> None:
         """What the first leader does."""
@@ -61,10 +64,15 @@ class Scenario:
     async def play(self, stage: Stage, term: Term) -> None:
         """What a leader does until it is where it should be."""
         for _ in range(MOST_PASSES):
-            await self.step(term)
+            await self.go_on(stage, term)
             if await self.is_over(stage):
                 return
         raise AssertionError(f"it does not get to {self.ends_in}: {told(await stage.look())}")
+
+    async def go_on(self, stage: Stage, term: Term) -> None:
+        await self.step(term)
+        if self.meanwhile is not None:
+            await self.meanwhile(stage)
 
     async def is_over(self, stage: Stage) -> bool:
         row = await stage.look()
@@ -117,6 +125,34 @@ async def _lost(stage: Stage) -> None:
     stage.work = WORK
 
 
+async def _away(stage: Stage) -> None:
+    """The home is out of sight, and there is nothing else."""
+    await _asleep(stage)
+    home = (await stage.look())["home_store_key"]
+    stage.hide(home)
+    await stage.settle()
+    assert (await stage.row()).status.error_reason is ErrorReason.DATA_LOST
+    stage.work = None
+
+
+async def _discard(stage: Stage) -> None:
+    await stage.want(DesiredState.DELETED)
+    await stage.conn.execute("UPDATE workspaces SET recover_requested = %s", (DISCARD_DATA,))
+
+
+async def _bring_back(stage: Stage) -> None:
+    """The home comes back as soon as it was given up."""
+    row = await stage.look()
+    for home in stage.hidden():
+        if home != row["home_store_key"]:
+            stage.bring_back(home)
+
+
+def _is_kept(stage: Stage) -> bool:
+    """What was typed before is there, in the home that came back."""
+    return WORK in [each.read_text() for each in stage.runtime.root.glob(f"*/{FILE}")]
+
+
 async def _archived_twice(stage: Stage) -> None:
     """Nothing needs the first archive any more, and a collection has seen that."""
     await _archived(stage)
@@ -128,7 +164,7 @@ async def _archived_twice(stage: Stage) -> None:
         path = stage.root / ARCHIVES / key
         os.utime(path, (path.stat().st_mtime - 3600, path.stat().st_mtime - 3600))
     async with stage.term() as term:
-        await _collect(term)
+        await collect(term)
 
 
 async def _deleted(stage: Stage) -> None:
@@ -159,7 +195,7 @@ async def _go_on(stage: Stage) -> None:
     """Nobody asks for anything."""
 
 
-async def _collect(term: Term) -> None:
+async def collect(term: Term) -> None:
     """A collection of archives for which no orphan is too young."""
     collector = GcRunner(term.lead, term.store, IMPATIENT, term.failures)
     await attempt("gc", collector.tick, term.failures)
@@ -167,7 +203,7 @@ async def _collect(term: Term) -> None:
 
 async def _collect_and_look(term: Term) -> None:
     await term.pass_once()
-    await _collect(term)
+    await collect(term)
 
 
 def _one_archive(stage: Stage) -> bool:
@@ -215,6 +251,15 @@ SCENARIOS = (
     Scenario("undelete", _deleted, _wanted_again, Phase.RUNNING),
     Scenario("recover", _failed, _recover(RecoverMode.PLAIN), Phase.RUNNING),
     Scenario("recover from archive", _lost, _recover(RecoverMode.FROM_ARCHIVE), Phase.STANDBY),
+    Scenario(
+        "accept empty",
+        _away,
+        _recover(RecoverMode.ACCEPT_EMPTY),
+        Phase.STANDBY,
+        also=_is_kept,
+        meanwhile=_bring_back,
+    ),
+    Scenario("discard data", _away, _discard, Phase.DELETED, also=_is_kept, meanwhile=_bring_back),
     Scenario("shut down", _awake, _go_on, Phase.RUNNING, act=_put_to_sleep),
     Scenario("fall asleep", _idle, _go_on, Phase.STANDBY, _watch_idleness),
     Scenario(

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from codehub.errors import ActionFailed, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from datetime import datetime, timedelta
     from pathlib import Path
     from types import TracebackType
@@ -19,6 +27,7 @@ if TYPE_CHECKING:
 
     from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
     from codehub.model.runtime import (
+        EngineCopy,
         Listing,
         ObjectInfo,
         StartRequest,
@@ -27,7 +36,16 @@ if TYPE_CHECKING:
         VolumeRef,
     )
     from codehub.model.signals import ActivityRead, Sighting
-    from codehub.ports import Mover, ObjectReader, ObjectStore, ObjectWriter, Runtime, Signals
+    from codehub.model.webhook import Answer
+    from codehub.ports import (
+        Mover,
+        Notifier,
+        ObjectReader,
+        ObjectStore,
+        ObjectWriter,
+        Runtime,
+        Signals,
+    )
     from tests.chaos.script import Script
 
 
@@ -44,6 +62,7 @@ def refused(name: str, done: bool) -> Exception:
 READS = frozenset(
     {
         "runtime.list",
+        "runtime.require_unused",
         "runtime.volume_path",
         "runtime.launch",
         "store.head",
@@ -93,6 +112,18 @@ class ScriptedRuntime:
     async def volume_path(self, ref: VolumeRef) -> Path | None:
         done = partial(self._real.volume_path, ref)
         return await self._script.call("runtime.volume_path", done, lost)
+
+    async def require_unused(self, ref: VolumeRef) -> None:
+        done = partial(self._real.require_unused, ref)
+        await self._script.call("runtime.require_unused", done, refused)
+
+    async def open_copy(self, ref: VolumeRef) -> EngineCopy:
+        done = partial(self._real.open_copy, ref)
+        return await self._script.call("runtime.open_copy", done, refused)
+
+    async def close_copy(self, copy: EngineCopy) -> None:
+        done = partial(self._real.close_copy, copy)
+        await self._script.call("runtime.close_copy", done, lost)
 
     async def upstream(self, workspace_id: UUID) -> Upstream | None:
         done = partial(self._real.upstream, workspace_id)
@@ -206,7 +237,7 @@ class ScriptedMover:
 
     async def archive(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: ArchiveKey,
         subject: ArchiveSubject,
         report: Callable[[Mapping[str, object]], None],
@@ -220,7 +251,7 @@ class ScriptedMover:
 
     async def restore(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: str,
         sha256: str | None,
         report: Callable[[Mapping[str, object]], None],
@@ -260,5 +291,22 @@ class ScriptedSignals:
         async for each in self._real.subscribe(channel):
             yield each
 
+    async def follow(self, patterns: Sequence[str]) -> AsyncIterator[str | None]:
+        await self._script.call("signals.follow", _nothing, lost)
+        async for each in self._real.follow(patterns):
+            yield each
+
     async def close(self) -> None:
         await self._script.call("signals.close", self._real.close, lost)
+
+
+class ScriptedNotifier:
+    """`codehub.ports.Notifier` of one leader: a receiver may have it and nobody ever hear of it."""
+
+    def __init__(self, real: Notifier, script: Script) -> None:
+        self._real = real
+        self._script = script
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        done = partial(self._real.post, url, headers, body)
+        return await self._script.call("notifier.post", done, lost)

@@ -34,7 +34,7 @@ async def lead_until_it_wakes(stage: Stage, scenario: Scenario, script: Script) 
             slept = False
             while not slept and not await scenario.is_over(stage):
                 slept = script.paused.is_set()
-                await scenario.step(term)
+                await scenario.go_on(stage, term)
 
 
 async def is_paused(script: Script, old: asyncio.Task[None]) -> bool:

@@ -41,7 +41,7 @@ COLUMNS = """
 phase, operation, op_id, home_store_key, home_ctx, archive_key, conditions, desired_state,
 error_reason, error_message, error_count, retry_at, deleted_at
 """
-VOLUMES, ARCHIVES = "volumes", "archives"
+VOLUMES, ARCHIVES, ELSEWHERE = "volumes", "archives", "elsewhere"
 
 
 @dataclass
@@ -123,6 +123,19 @@ class Stage:
         path = self.runtime.path(VolumeRef(row.id, row.status.home_generation))
         (path / FILE).write_text(text)
         self.work = text
+
+    def hide(self, home: str) -> None:
+        """Its disk is away, or somebody moved it by hand."""
+        (self.root / ELSEWHERE).mkdir(exist_ok=True)
+        (self.runtime.root / home).rename(self.root / ELSEWHERE / home)
+
+    def hidden(self) -> list[str]:
+        """The homes that are away."""
+        place = self.root / ELSEWHERE
+        return sorted(each.name for each in place.iterdir()) if place.is_dir() else []
+
+    def bring_back(self, home: str) -> None:
+        (self.root / ELSEWHERE / home).rename(self.runtime.root / home)
 
     async def time_out_transactions(self) -> None:
         """What the server does after a minute: nobody holds its locks while asleep."""

@@ -15,6 +15,7 @@ import pytest
 from codehub.coordinator import case, observe, seen, steps
 from codehub.coordinator.lead import Lead
 from codehub.coordinator.steps import STEPS
+from codehub.core import record
 from codehub.errors import CodeHubError
 from codehub.jobs import upload
 from codehub.model.runtime import Listing
@@ -255,6 +256,25 @@ async def test_only_generations_that_were_given_out_are_strays(
             monkeypatch.setattr(module, "stray_volumes", strays)
 
     await holds_and_then_fails(theatre, stage, look_at_a_newer_home, remove, "was removed")
+
+
+async def give_up_a_home_that_comes_back(theatre: Theatre, stage: Stage) -> None:
+    scenario = BY_NAME["accept empty"]
+    await theatre.set_up(stage, scenario)
+    async with stage.term() as term:
+        await scenario.play(stage, term)
+        await term.settle()
+    assert scenario.also(stage), "what came back is gone"
+
+
+async def test_homes_that_nobody_found_are_not_retired(
+    theatre: Theatre, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove() -> None:
+        monkeypatch.setattr(record, "give_up_home", record.retire_home)
+
+    complaint = "does not get to STANDBY"
+    await holds_and_then_fails(theatre, stage, give_up_a_home_that_comes_back, remove, complaint)
 
 
 async def store_what_was_seen_before(theatre: Theatre, stage: Stage) -> None:

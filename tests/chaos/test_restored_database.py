@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+from codehub.core.keys import meta_key
 from codehub.model.states import DesiredState
+from codehub.service.collecting import CONFIRM, KIND
+from codehub.store.requests import ask
 from tests.chaos import picture
-from tests.chaos.scenarios import SCENARIOS
-from tests.chaos.stage import FILE
+from tests.chaos.scenarios import SCENARIOS, collect
+from tests.chaos.stage import ARCHIVES, FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,3 +64,60 @@ async def test_once_it_was_moved_away_everything_goes_on(theatre: Theatre) -> No
         await stage.conn.execute("UPDATE workspaces SET recover_requested = 'plain'")
         await stage.settle()
         assert (await stage.look())["phase"] == "RUNNING"
+
+
+async def archived_past_a_backup(theatre: Theatre, stage: Stage) -> tuple[str, str, str]:
+    """Three archives: that of the backup, one that it does not know, and one made after it."""
+    await theatre.set_up(stage, RESTORE)
+    await stage.want(DesiredState.ARCHIVED)
+    backup = await stage.take_picture()
+    first: str = (await stage.look())["archive_key"]
+    unknown = await archived_again(stage, NEWER)
+    await picture.put_rows(stage.conn, backup.rows)
+    last = await archived_again(stage, "typed into what the backup knew")
+    for hours, key in ((2, first), (1, unknown)):
+        age(stage, key, hours)
+    await stage.conn.execute("UPDATE archive_operations SET noted_at = noted_at - interval '1 day'")
+    return first, unknown, last
+
+
+async def archived_again(stage: Stage, typed: str) -> str:
+    await stage.rest_in(DesiredState.STANDBY)
+    await stage.type(typed)
+    await stage.rest_in(DesiredState.ARCHIVED)
+    key: str = (await stage.look())["archive_key"]
+    return key
+
+
+def age(stage: Stage, key: str, hours: int) -> None:
+    for name in (key, meta_key(key)):
+        path = stage.root / ARCHIVES / name
+        at = path.stat().st_mtime - hours * 3600
+        os.utime(path, (at, at))
+
+
+async def collected(stage: Stage) -> set[str]:
+    """The archives that are left after collections with no patience at all."""
+    async with stage.term() as term:
+        for _ in range(3):
+            await collect(term)
+    root = stage.root / ARCHIVES
+    return {str(path.relative_to(root)) for path in root.rglob("*.zst")}
+
+
+async def test_an_archive_that_the_database_does_not_know_is_not_collected(
+    theatre: Theatre,
+) -> None:
+    """It is older than the one in use, and holds what that one never had."""
+    async with theatre.stage() as stage:
+        first, unknown, last = await archived_past_a_backup(theatre, stage)
+        left = await collected(stage)
+        assert unknown in left
+        assert left == {unknown, last}, f"{first} was replaced by {last}, and this is recorded"
+
+
+async def test_it_goes_once_somebody_vouches_for_the_database(theatre: Theatre) -> None:
+    async with theatre.stage() as stage:
+        _, _, last = await archived_past_a_backup(theatre, stage)
+        await ask(stage.conn, KIND, {CONFIRM: True}, "root")
+        assert await collected(stage) == {last}

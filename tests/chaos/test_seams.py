@@ -42,6 +42,7 @@ SEAMS: dict[type, Callable[[Script], object]] = {
     ports.ObjectReader: lambda script: seams.ScriptedReader(NOTHING, script),
     ports.Mover: lambda script: seams.ScriptedMover(NOTHING, script),
     ports.Signals: lambda script: seams.ScriptedSignals(NOTHING, script),
+    ports.Notifier: lambda script: seams.ScriptedNotifier(NOTHING, script),
 }
 """How the seam of each port is made, with nothing behind it."""
 HARMLESS = {(ports.ObjectReader, "__enter__"), (ports.ObjectReader, "__exit__")}
@@ -66,8 +67,12 @@ LANGUAGE = {
     "uuid",
 }
 """What of Python the coordinator uses: nothing of it reaches the outside."""
-OURS = ("config", "coordinator", "core", "errors", "jobs", "model", "ports", "store")
-"""The ports, the store (through the connection) and the job code are struck at."""
+OURS = (
+    *("cancelling", "config", "coordinator", "core", "errors", "jobs", "model", "ports", "store"),
+    *("telemetry.instruments", "telemetry.logs"),
+)
+"""The ports, the store (through the connection) and the job code are struck at. Counting and naming
+what goes on stays in memory; showing it (`telemetry.exposition`) is none of the coordinator's."""
 EXCEPTIONS = {
     # Who this process is, for the audit of elections.
     ("coordinator.py", "os"),
@@ -76,7 +81,15 @@ EXCEPTIONS = {
     ("coordinator.py", "codehub.service.rules"),
     ("gc.py", "codehub.service.collecting"),
     ("marker.py", "codehub.service.collecting"),
+    ("hear.py", "codehub.service.secrets"),
     ("steps.py", "codehub.service.secrets"),
+    ("webhooks.py", "codehub.service.secrets"),
+    # Threads that nobody waits for at the end; what runs in them is a call of the port.
+    ("shelf.py", "codehub.service.threads"),
+    # What came through the port, cut short.
+    ("hear.py", "codehub.adapters.words"),
+    # What is asked of the leader, answered through the connection alone.
+    ("webhooks.py", "codehub.service.notifying"),
     # Pages are written anew after every change; specs are read and loaded all or nothing.
     ("pages.py", "codehub.service.reporting"),
     ("watch.py", "codehub.service.loading"),

@@ -18,7 +18,7 @@ from hypothesis.stateful import initialize, invariant, rule, run_state_machine_a
 
 from codehub.model.states import DesiredState, ErrorReason, RecoverMode
 from tests.chaos.actor import Actor
-from tests.chaos.invariants import check_mounts, check_operations
+from tests.chaos.invariants import check_error, check_mounts, check_operations, in_home
 from tests.chaos.machine import MARKER, Surroundings
 from tests.chaos.scenarios import SCENARIOS
 from tests.chaos.script import FAULTS, Fault
@@ -83,7 +83,6 @@ class Hub(Surroundings):
             "UPDATE workspaces SET desired_state = %s, desired_at = now(), desired_source = 'cli'",
             state,
         )
-        self.let_go()
 
     @rule(state=st.sampled_from(WANTED), passes=st.integers(2, 5))
     def want_and_wait(self, state: DesiredState, passes: int) -> None:
@@ -164,12 +163,42 @@ class Hub(Surroundings):
 
     @rule()
     def remove_home(self) -> None:
-        """By hand, as nobody should."""
-        home = self.run(self.stage.look())["home_store_key"]
-        if home is not None and (self.stage.runtime.root / home).is_dir():
+        """By hand, as nobody should; from one that is at work nothing comes back whole."""
+        row = self.run(self.stage.look())
+        home = row["home_store_key"]
+        if home is None or not (self.stage.runtime.root / home).is_dir():
+            return
+        if row["operation"] == "NONE":
+            self.stage.hide(home)
+        else:
             shutil.rmtree(self.stage.runtime.root / home)
-            self.lost = True
-            self.let_go()
+        self.lost = True
+
+    @rule()
+    def put_the_lost_home_back(self) -> None:
+        """It was on a disk that was away, and a person may have given it up meanwhile."""
+        row = self.run(self.stage.look())
+        for home in self.stage.hidden():
+            self.stage.bring_back(home)
+            if home == row["home_store_key"]:
+                self.lost = False
+            else:
+                self.late[home] = in_home(self.picture(), home)
+
+    @rule(
+        state=st.sampled_from((DesiredState.RUNNING, DesiredState.STANDBY)),
+        mode=st.sampled_from((RecoverMode.ACCEPT_EMPTY, RecoverMode.FROM_ARCHIVE)),
+    )
+    def give_a_lost_home_up_too_soon(self, state: DesiredState, mode: RecoverMode) -> None:
+        """The whole of it, which by chance alone would be rare."""
+        self.want_and_wait(state, 4)
+        self.remove_home()
+        self.tick_on(2)
+        self.recover(mode)
+        self.tick()
+        self.nothing_is_lost()
+        self.tick_on(2)
+        self.put_the_lost_home_back()
 
     @rule()
     def runtime_away_or_back(self) -> None:
@@ -204,7 +233,9 @@ class Hub(Surroundings):
     def nothing_is_lost(self) -> None:
         seen = self.picture()
         check_mounts(self.stage, seen)
+        check_error(seen)
         check_operations(seen)
+        self.check_given_up(seen)
         assert len(self.stage.written) == len(set(self.stage.written)), "I4: written twice"
         self.check_data(seen)
 

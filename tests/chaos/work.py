@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from codehub.jobs.tarchild import TarChild
     from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
+    from codehub.model.runtime import EngineCopy
     from codehub.ports import ObjectStore
     from tests.chaos.script import Script
 
@@ -49,7 +50,7 @@ class ThreadMover:
 
     async def archive(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: ArchiveKey,
         subject: ArchiveSubject,
         report: Callable[[Mapping[str, object]], None],
@@ -62,7 +63,7 @@ class ThreadMover:
 
     async def restore(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: str,
         sha256: str | None,
         report: Callable[[Mapping[str, object]], None],
@@ -143,9 +144,13 @@ def scripted_jobs() -> Iterator[None]:
     """Jobs that ask their script, with tar off its leash: the thread that started it ends it."""
     kept = [
         (archive_job, "pack", lambda volume: ScriptedTar(tarchild.pack(volume), _script.get())),
-        (restore_job, "unpack", lambda volume: ScriptedTar(tarchild.unpack(volume), _script.get())),
-        (restore_job, "sync_volume", _scripted("job.sync", lambda _: None)),
-        (restore_job, "empty_volume", _scripted("job.empty", empty_volume)),
+        (
+            restore_job,
+            "unpack",
+            lambda volume, _: ScriptedTar(tarchild.unpack(volume), _script.get()),
+        ),
+        (restore_job, "settle", _scripted("job.sync", lambda _: None)),
+        (restore_job, "discard", _scripted("job.empty", empty_volume)),
         (tarchild, "_leashed", lambda command: command),
         (steps, "PROGRESS_SECONDS", SOON),
     ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
+    from codehub.model.runtime import EngineCopy
     from codehub.ports import ObjectStore
 
 
@@ -26,7 +27,7 @@ class DirectMover:
 
     async def archive(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: ArchiveKey,
         subject: ArchiveSubject,
         report: Callable[[Mapping[str, object]], None],
@@ -40,7 +41,7 @@ class DirectMover:
 
     async def restore(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: str,
         sha256: str | None,
         report: Callable[[Mapping[str, object]], None],

@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from codehub.model.runtime import StartRequest
+    from codehub.model.runtime import EngineCopy, StartRequest
 
 
 class FastRuntime:
     """`codehub.ports.Runtime` over a directory and a table.
 
-    `failing` makes every start of a workspace fail, `silent` keeps its port shut, `away` makes the
-    whole runtime give no answer.
+    `failing` makes every start of a workspace fail, `away` makes the whole runtime give no answer,
+    `strangers` are containers that are not the hub's, by the volume that they have.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.containers: dict[UUID, ContainerSeen] = {}
+        self.strangers: dict[str, str] = {}
         self.mounts: list[str] = []
         self.starts: list[UUID] = []
         self.failing: dict[UUID, str] = {}
@@ -100,10 +101,7 @@ class FastRuntime:
         self.containers.pop(workspace_id, None)
 
     async def delete_volume(self, ref: VolumeRef) -> None:
-        self._require_answer()
-        used = self.containers.get(ref.workspace_id)
-        if used is not None and used.volume == ref.name:
-            raise VolumeInUse(f"the volume {ref.name} is in use")
+        await self.require_unused(ref)
         with suppress(FileNotFoundError):
             shutil.rmtree(self.path(ref))
 
@@ -111,6 +109,21 @@ class FastRuntime:
         self._require_answer()
         path = self.path(ref)
         return path if path.is_dir() else None
+
+    async def require_unused(self, ref: VolumeRef) -> None:
+        self._require_answer()
+        own = self.containers.get(ref.workspace_id)
+        used = own is not None and own.volume == ref.name
+        user = f"ws-{ref.workspace_id}" if used else self.strangers.get(ref.name)
+        if user is not None:
+            raise VolumeInUse(f"the volume {ref.name} is in use by the container {user}")
+
+    async def open_copy(self, ref: VolumeRef) -> EngineCopy:
+        self._require_answer()
+        raise ActionFailed(f"the volume {ref.name} is not there")
+
+    async def close_copy(self, copy: EngineCopy) -> None:
+        self._require_answer()
 
     async def upstream(self, workspace_id: UUID) -> Upstream | None:
         return Upstream("127.0.0.1", 1) if workspace_id in self.containers else None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
-    from codehub.model.runtime import StartRequest
+    from codehub.model.runtime import EngineCopy, StartRequest
     from codehub.ports import ObjectStore
 
 
@@ -83,7 +83,7 @@ class HeldMover(DirectMover):
 
     async def archive(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: ArchiveKey,
         subject: ArchiveSubject,
         report: Callable[[Mapping[str, object]], None],
@@ -93,7 +93,7 @@ class HeldMover(DirectMover):
 
     async def restore(
         self,
-        volume: Path,
+        volume: Path | EngineCopy,
         key: str,
         sha256: str | None,
         report: Callable[[Mapping[str, object]], None],

@@ -17,6 +17,7 @@ from codehub.coordinator.lead import Lead
 from codehub.coordinator.lookout import World
 from codehub.coordinator.marker import meet_store
 from codehub.coordinator.pace import Failures, attempt
+from codehub.coordinator.pulls import Pulls
 from codehub.coordinator.rhythm import Rhythm
 from codehub.coordinator.shelf import Shelf
 from codehub.coordinator.steps import Tools
@@ -65,6 +66,7 @@ class Term:
     conn: AsyncConnection[DictRow]
     """The test's own connection, beside those of the leader."""
     signals: Signals | None = None
+    pulls: Pulls = field(default_factory=Pulls)
 
     async def settle(self, passes: int = 60) -> None:
         """Pass after pass, acts carried to their ends in between, until nothing moves any more."""
@@ -108,6 +110,8 @@ class HubWorld:
     pool: Pool | None = None
     """Connections that outlive the leaders; without it each leader opens its own."""
     signals: Signals | None = None
+    kind: Runtime = Runtime.PROCESS
+    """What `runtime` is called in declarations."""
 
     @asynccontextmanager
     async def term(self, **options: Any) -> AsyncIterator[Term]:
@@ -118,9 +122,10 @@ class HubWorld:
             hints, failures = Hints(), Failures()
             await attempt("archive store", lambda: meet_store(lead, self.store), failures)
             shelf = Shelf(self.store, lead.hub_id)
-            runtimes = {Runtime.PROCESS: self.runtime}
+            runtimes = {self.kind: self.runtime}
+            pulls, secrets = Pulls(), options.get("secrets")
             acts = Acts(
-                Tools(lead, runtimes, self.mover, shelf, timedelta(0), options.get("secrets")),
+                Tools(lead, runtimes, self.mover, shelf, timedelta(0), secrets, pulls),
                 hints,
                 actions=options.get("actions", 8),
                 data_moves=options.get("data_moves", 2),
@@ -145,6 +150,7 @@ class HubWorld:
                     failures,
                     self.conn,
                     self.signals,
+                    pulls,
                 )
             finally:
                 await acts.close()

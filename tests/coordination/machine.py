@@ -79,8 +79,8 @@ class Machine:
         return self.data / "volumes" / workspace.status.home_store_key
 
     def homes(self) -> list[str]:
-        """What lies where homes are, trash and all."""
-        return sorted(path.name for path in (self.data / "volumes").iterdir())
+        """What lies where homes are, trash and all, beside the marker."""
+        return sorted(path.name for path in (self.data / "volumes").iterdir() if path.is_dir())
 
     def pid(self, workspace: Workspace) -> int | None:
         """The process that runs it, if one does."""

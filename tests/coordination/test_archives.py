@@ -217,10 +217,25 @@ async def test_one_that_starts_needs_no_closer_look(hub: Hub) -> None:
     assert hub.store.heads == []
 
 
-@pytest.mark.parametrize("fault", ["no marker", "cut short", "too long"])
-async def test_an_archive_without_its_marker_or_size_does_not_exist(hub: Hub, fault: str) -> None:
-    size = {"cut short": 9, "too long": 11}.get(fault, 10)
-    assert await hub.look(hub.add(meta=fault != "no marker", size=size)) == [Presence.ABSENT]
+@pytest.mark.parametrize("size", [9, 10])
+async def test_an_archive_without_its_marker_does_not_exist(hub: Hub, size: int) -> None:
+    assert await hub.look(hub.add(meta=False, size=size)) == [Presence.ABSENT]
+
+
+@pytest.mark.parametrize("size", [0, 9, 11])
+async def test_an_archive_of_another_size_is_damaged_and_not_gone(hub: Hub, size: int) -> None:
+    row = hub.add(size=size)
+    for _ in range(2):
+        assert await hub.look(row) == [Presence.DAMAGED]
+        assert hub.archives.doubts == {row.id: f"{size} bytes are there, 10 were stored"}
+    assert await hub.look(in_flight(row)) == [Presence.DAMAGED]
+
+
+async def test_in_a_store_that_is_not_ours_nothing_is_damaged(hub: Hub) -> None:
+    row = hub.add(size=9)
+    await hub.look(row)
+    hub.store.delete(marker_key(HUB))
+    assert await hub.look(row) == [Presence.UNKNOWN]
 
 
 async def test_where_no_size_was_recorded_any_will_do(hub: Hub) -> None:

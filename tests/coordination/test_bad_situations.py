@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from codehub.model.workspace import Workspace
 
+ENDED = "its command ended with exit code 137, and nobody stopped it"
 pytestmark = pytest.mark.anyio
 
 
@@ -144,18 +146,25 @@ async def test_a_hub_without_secrets_says_so(hub: Machine) -> None:
 # The port
 
 
+def has_spoken(hub: Machine, workspace: Workspace) -> bool:
+    log = hub.data / "logs" / f"{workspace.id}.log"
+    return log.exists() and b"database" in log.read_bytes()
+
+
 async def test_a_port_that_never_opens(hub: Machine) -> None:
-    await hub.world.declare(declared(command=("sleep", "600")))
+    await hub.world.declare(declared(command=shell("echo waits for the database; sleep 600")))
     world = replace(hub.world, rules=replace(QUICK, starting=timedelta(minutes=1)))
     async with world.term() as term:
-        starting = await hub.until(term, lambda each: hub.pid(each) is not None, "the process runs")
+        starting = await hub.until(term, partial(has_spoken, hub), "the process runs")
         (hub.home(starting) / "notes.txt").write_text("mine")
         await hub.world.conn.execute(
             "UPDATE workspaces SET op_started_at = op_started_at - interval '1 hour'"
         )
         late = await hub.until(term, in_error, "it is too late")
         assert late.status.error_reason is ErrorReason.TIMEOUT
-        assert late.status.error_message == "STARTING got nowhere in 60 s"
+        assert late.status.error_message == (
+            "its port did not answer within 60 s: waits for the database"
+        )
         assert advise(late) == (
             "see what it said last with 'codehub logs api', then 'codehub recover api'"
         )
@@ -197,7 +206,7 @@ async def test_one_that_is_killed_waits_before_it_is_started_again(hub: Machine)
         await term.settle()
         api = await hub.look()
         assert (api.status.phase, api.status.operation) == (Phase.STANDBY, Operation.NONE)
-        assert api.status.error_message == "the container is exited, and nobody stopped it"
+        assert api.status.error_message == ENDED
         assert api.status.retry_at is not None
         await hub.world.conn.execute("UPDATE workspaces SET retry_at = now()")
         await term.settle()
@@ -216,7 +225,7 @@ async def test_one_that_dies_again_and_again_ends_in_error(hub: Machine) -> None
             Phase.ERROR,
             ErrorReason.RETRY_EXCEEDED,
         )
-        assert api.status.error_message == "the container is exited, and nobody stopped it"
+        assert api.status.error_message == ENDED
         assert hub.home(api).is_dir()
         await hub.recover()
         await term.settle()
@@ -227,14 +236,19 @@ ANSWERS_ONCE = """
 import os, socket, sys
 server = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
 server.accept()
-sys.exit(4)
+print("the token is", os.environ["TOKEN"], flush=True)
+sys.exit("no more to do")
 """
 
 
 async def test_one_that_answers_and_ends_is_not_started_for_ever(hub: Machine) -> None:
-    await hub.world.declare(declared(command=python(ANSWERS_ONCE)))
+    command = python(ANSWERS_ONCE)
+    await hub.world.declare(declared(command=command, env={"TOKEN": "not-to-be-told"}))
     async with hub.world.term() as term:
         api = await hub.until(term, in_error, "it is given up")
+    said = api.status.error_message or ""
+    assert said.startswith("its ")
+    assert said.endswith("the token is *** | no more to do")
     assert (api.status.error_reason, api.status.error_count) == (ErrorReason.RETRY_EXCEEDED, 4)
     assert hub.pid(api) is None
 

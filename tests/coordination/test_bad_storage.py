@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -219,6 +220,26 @@ async def test_archiving_into_a_store_that_is_away_is_tried_for_ever(
         assert (await hub.look()).status.phase is Phase.ARCHIVED
 
 
+@pytest.mark.parametrize("archived_before", [False, True])
+async def test_a_store_that_is_away_keeps_nobody_from_their_home(
+    hub: Machine, archived_before: bool
+) -> None:
+    async with patient(hub.world).term() as term:
+        await (hub.packed(term) if archived_before else hub.housed(term))
+        await hub.wanted(term, STANDBY)
+        with store_away(hub, "unmounted"):
+            waiting = await hub.wanted(term, ARCHIVED)
+            assert waiting.status.operation is Operation.ARCHIVING
+            awake = await hub.wanted(term, RUNNING)
+            assert (awake.status.phase, awake.status.operation) == (Phase.RUNNING, Operation.NONE)
+            assert (awake.status.error_reason, awake.status.error_count) == (None, 0)
+            assert hub.notes(awake) == b"mine"
+        packed = await hub.wanted(term, ARCHIVED)
+        assert (packed.status.phase, hub.homes()) == (Phase.ARCHIVED, [])
+        back = await hub.wanted(term, STANDBY)
+        assert hub.notes(back) == b"mine"
+
+
 @pytest.mark.parametrize("how", AWAY)
 async def test_no_home_goes_into_a_store_that_is_not_surely_ours(hub: Machine, how: str) -> None:
     """It was archived before; what lies in another hub's store would be lost with it."""
@@ -296,6 +317,80 @@ async def test_a_damaged_archive_is_kept_and_taken_again_once_it_is_whole(hub: M
         back = await hub.recovered(term)
         assert back.status.phase is Phase.RUNNING
         assert hub.notes(back) == b"mine"
+
+
+@pytest.mark.parametrize("change", [-1, 1], ids=["cut short", "too long"])
+async def test_an_archive_of_another_size_is_damaged_and_not_gone(
+    hub: Machine, change: int
+) -> None:
+    async with hub.world.term() as term:
+        api = await hub.packed(term)
+    path = hub.stored(api)
+    good = path.read_bytes()
+    os.truncate(path, len(good) + change)
+    damage = (
+        f"the archive {api.status.archive_key} is damaged: "
+        f"{len(good) + change} bytes are there, {len(good)} were stored"
+    )
+    async with hub.world.term() as term:
+        await term.settle()
+        broken = await hub.look()
+        assert (broken.status.phase, broken.status.error_reason) == (
+            Phase.ERROR,
+            ErrorReason.ARCHIVE_CORRUPTED,
+        )
+        assert broken.status.error_message == damage
+        ready = broken.status.conditions[ConditionName.ARCHIVE_READY]
+        assert (ready.status, ready.reason, ready.message) == (
+            ConditionStatus.FALSE,
+            "ArchiveCorrupted",
+            damage,
+        )
+        assert broken.status.archive_key == api.status.archive_key
+        assert path.is_file()
+        for mode in (RecoverMode.PLAIN, RecoverMode.FROM_ARCHIVE):
+            again = await hub.recovered(term, mode)
+            assert again.status.error_message == damage
+        path.write_bytes(good)
+        back = await hub.recovered(term)
+        assert back.status.phase is Phase.ARCHIVED
+        assert hub.notes(await hub.wanted(term, STANDBY)) == b"mine"
+
+
+async def test_a_lost_home_whose_archive_is_damaged_waits_for_a_whole_one(hub: Machine) -> None:
+    async with hub.world.term() as term:
+        await hub.packed(term)
+        api = await hub.wanted(term, STANDBY)
+        path = hub.stored(api)
+        good = path.read_bytes()
+        path.write_bytes(good[:-1])
+        shutil.rmtree(hub.home(api))
+    async with hub.world.term() as term:
+        await term.settle()
+        lost = await hub.look()
+        assert lost.status.error_reason is ErrorReason.DATA_LOST
+        assert (await hub.recovered(term, RecoverMode.FROM_ARCHIVE)).status.phase is Phase.ERROR
+        path.write_bytes(good)
+        await term.settle()
+        back = await hub.look()
+        assert back.status.phase is Phase.STANDBY
+        assert hub.notes(back) == b"mine"
+
+
+async def test_a_loss_that_turns_out_to_be_damage_is_told_as_that(hub: Machine) -> None:
+    async with hub.world.term() as term:
+        api = await hub.packed(term)
+        path = hub.stored(api)
+        path.rename(hub.path / "aside")
+    async with hub.world.term() as term:
+        await term.settle()
+        assert (await hub.look()).status.error_reason is ErrorReason.DATA_LOST
+        path.write_bytes(b"a part of it")
+        await term.settle()
+        assert (await hub.look()).status.error_reason is ErrorReason.ARCHIVE_CORRUPTED
+        path.unlink()
+        await term.settle()
+        assert (await hub.look()).status.error_reason is ErrorReason.DATA_LOST
 
 
 async def test_a_damaged_archive_can_be_given_up(hub: Machine) -> None:

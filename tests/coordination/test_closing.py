@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from codehub.coordinator.case import KEEP_ALL
 from codehub.coordinator.closing import WHY, put_to_sleep
 from codehub.coordinator.rhythm import Look, Rhythm
-from codehub.errors import ActionFailed, FenceLost
+from codehub.errors import ActionFailed, FenceLost, Unreachable
 from codehub.model.conditions import ConditionName, ConditionStatus
-from codehub.model.states import DesiredState, Operation, Phase
+from codehub.model.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.store.fence import take_epoch
+from tests.contract.runtime_world import volume_names
 from tests.coordination.fast_runtime import FastRuntime
 from tests.coordination.held import HeldRuntime
 from tests.coordination.hub import HubWorld, hub_world
@@ -120,9 +122,11 @@ async def test_without_it_they_would_count_as_crashed(world: HubWorld) -> None:
 async def test_one_that_is_just_starting_is_started_by_the_next_hub(world: HubWorld) -> None:
     runtime(world).starting.shut()
     async with world.term() as term:
-        for _ in range(4):
+        for _ in range(100):
             await term.controller.tick()
             await asyncio.sleep(0)
+            if (await world.look()).status.operation is Operation.STARTING:
+                break
         assert (await world.look()).status.operation is Operation.STARTING
         term.controller.pause()
         await term.acts.close()
@@ -161,6 +165,41 @@ async def test_what_is_in_error_stays_as_it_is(world: HubWorld) -> None:
     assert before.status.phase is Phase.ERROR
     assert await close(world) == 2
     assert await world.look() == before
+
+
+async def fail(world: HubWorld, name: str, reason: ErrorReason) -> UUID:
+    """It is in ERROR, and its container runs on."""
+    await run(world)
+    await world.conn.execute(
+        "UPDATE workspaces SET phase = 'ERROR', error_reason = %s, error_message = 'bad',"
+        " error_count = 1 WHERE name = %s",
+        (reason.value, name),
+    )
+    return await world.id_of(name)
+
+
+async def test_what_runs_in_error_is_stopped_and_stays_in_error(world: HubWorld) -> None:
+    await fail(world, "one", ErrorReason.TIMEOUT)
+    before, homes = await world.look("one"), await volume_names(world.runtime)
+    assert await close(world) == 3
+    assert runtime(world).containers == {}
+    assert await volume_names(world.runtime) == homes
+    assert await world.look("one") == before
+
+
+@pytest.mark.parametrize("reason", sorted(KEEP_ALL))
+async def test_what_may_be_all_that_is_left_runs_on_and_is_named(
+    world: HubWorld, reason: ErrorReason, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await fail(world, "one", reason)
+    before, homes = await world.look("one"), await volume_names(world.runtime)
+    assert await close(world) == 2
+    assert set(runtime(world).containers) == {one}
+    assert await volume_names(world.runtime) == homes
+    assert await world.look("one") == before
+    (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert said.startswith(f"one is not stopped: it is in ERROR ({reason})")
+    assert "recover one" in said
 
 
 async def test_what_sleeps_already_is_not_written(world: HubWorld) -> None:
@@ -216,12 +255,17 @@ async def test_stops_are_bounded(world: HubWorld) -> None:
     assert runtime(world).stopping.most == 2
 
 
-async def test_a_runtime_that_gives_no_answer_is_left_alone(world: HubWorld) -> None:
+async def test_a_runtime_that_gives_no_answer_is_left_alone_and_told(world: HubWorld) -> None:
     await run(world)
     before = await versions(world.conn, "workspaces")
     runtime(world).away = True
-    assert await close(world) == 0
+    with pytest.raises(Unreachable, match="may still run: the runtime gives no answer"):
+        await close(world)
     assert await versions(world.conn, "workspaces") == before
+
+    runtime(world).away = False
+    assert await close(world) == 3
+    assert runtime(world).containers == {}
 
 
 async def test_who_does_not_lead_any_more_stops_nobody(world: HubWorld) -> None:

@@ -7,24 +7,35 @@ last one to leave stops it.
 
 from __future__ import annotations
 
+import logging
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
-from codehub.errors import UsageError
+from codehub.errors import Unreachable, UsageError
 from codehub.model.workspace import Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
     from uuid import UUID
 
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
 
+    from codehub.adapters.process import ProcessRuntime
     from codehub.config import Settings
     from codehub.ports import ObjectStore
     from codehub.ports import Runtime as RuntimePort
+
+
+class _Engine(TypedDict):
+    base_url: str | None
+    look_seconds: float
+    act_seconds: float
+
+
+log = logging.getLogger(__name__)
 
 POSTGRES = "postgres"
 REDIS = "redis"
@@ -71,6 +82,12 @@ def enabled_runtimes(choice: HubChoice, settings: Settings) -> frozenset[Runtime
         return settings.runtime_enabled
     alone = {Runtime.PROCESS} if choice.embedded else set()
     return frozenset({Runtime.DOCKER} | alone)
+
+
+def settled(choice: HubChoice, settings: Settings) -> Settings:
+    """The settings with the runtimes that specs may name, for those who know no `choice`."""
+    enabled = enabled_runtimes(choice, settings)
+    return settings.model_copy(update={"runtime_enabled": enabled})
 
 
 @contextmanager
@@ -123,18 +140,80 @@ def open_archive_store(choice: HubChoice, settings: Settings) -> ObjectStore:
     return open_store(archive_store_url(choice, settings))
 
 
-async def open_runtimes(
-    choice: HubChoice, enabled: frozenset[Runtime], hub_id: UUID
-) -> dict[Runtime, RuntimePort]:
-    """The runtimes this machine has, of those the hub enables."""
-    runtimes: dict[Runtime, RuntimePort] = {}
-    if Runtime.PROCESS in enabled:
+@dataclass(frozen=True, slots=True)
+class RuntimeOpener:
+    """Opens the runtimes that a serving process works with."""
+
+    choice: HubChoice
+    settings: Settings
+    enabled: frozenset[Runtime]
+    database_url: str
+
+    async def open(
+        self, hub_id: UUID, told: Callable[[UUID, Mapping[str, object]], None]
+    ) -> dict[Runtime, RuntimePort]:
+        """Those the hub enables. An engine need not answer yet: it is met when it is listed."""
+        runtimes: dict[Runtime, RuntimePort] = {}
+        if Runtime.PROCESS in self.enabled:
+            from codehub.adapters.process import ProcessRuntime
+
+            process = ProcessRuntime((self.choice.data / WORKSPACES).resolve(), str(hub_id))
+            await self._claim(process)
+            runtimes[Runtime.PROCESS] = process
+        if Runtime.DOCKER in self.enabled:
+            from codehub.adapters.docker import DockerRuntime
+
+            runtimes[Runtime.DOCKER] = DockerRuntime(
+                str(hub_id),
+                **_engine(self.settings),
+                network=self.settings.docker_network,
+                expects_data=self._has_docker_homes,
+                report=told,
+            )
+        return runtimes
+
+    async def _claim(self, process: ProcessRuntime) -> None:
+        """One that is not ours, or not mounted, shows when it is listed; others go on meanwhile."""
+        expects = await has_homes(self.database_url, Runtime.PROCESS)
+        try:
+            await process.claim(expects_data=bool(expects))
+        except Unreachable as error:
+            log.warning("%s", error)
+
+    async def _has_docker_homes(self) -> bool | None:
+        return await has_homes(self.database_url, Runtime.DOCKER)
+
+
+async def has_homes(database_url: str, runtime: Runtime) -> bool | None:
+    """Whether the hub's database records a home on this runtime; None if nothing is for it."""
+    from codehub.store.connect import connect
+    from codehub.store.homes import holds_homes
+
+    async with await connect(database_url) as conn:
+        return await holds_homes(conn, runtime)
+
+
+def runtime_to_look(
+    choice: HubChoice, settings: Settings, kind: Runtime, hub_id: str
+) -> RuntimePort | None:
+    """A runtime to read from: it claims nothing and changes nothing. None where there is none."""
+    if kind is Runtime.PROCESS:
         from codehub.adapters.process import ProcessRuntime
 
-        process = ProcessRuntime((choice.data / WORKSPACES).resolve(), str(hub_id))
-        await process.claim()
-        runtimes[Runtime.PROCESS] = process
-    return runtimes
+        return ProcessRuntime(choice.data / WORKSPACES, hub_id)
+    if kind is Runtime.DOCKER:
+        from codehub.adapters.docker import DockerRuntime
+
+        return DockerRuntime(hub_id, **_engine(settings))
+    return None
+
+
+def _engine(settings: Settings) -> _Engine:
+    return {
+        "base_url": settings.docker_host,
+        "look_seconds": settings.docker_look_timeout,
+        "act_seconds": settings.docker_act_timeout,
+    }
 
 
 def claim_archive_store(choice: HubChoice, settings: Settings) -> ObjectStore:

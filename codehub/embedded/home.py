@@ -2,7 +2,8 @@
 
 Root's own directories are often closed to others (/root is), and a server that runs as another
 account could not reach its data there. Its files are then kept below /var/lib/codehub, and a file
-named `location` says where. Removing the directory forgets the data, as one expects.
+named `location` says where. Removing the directory forgets the data, as one expects; what lies
+outside takes up space until somebody removes it, so it says whose it was.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 OUTSIDE = Path("/var/lib/codehub")
 """Where root keeps a server whose own directory is closed to the account that runs it."""
+MADE_FOR = "made-for"
+"""A file in a home outside that names the directory which named the home."""
 
 
 def find_home(directory: Path) -> Path:
@@ -42,8 +45,27 @@ def make_home(directory: Path, account: Account, server: str) -> Path:
         make_directory(OUTSIDE, account)
         home = Path(tempfile.mkdtemp(prefix=f"{server}-", dir=OUTSIDE))
         home.chmod(0o755)
+        (home / MADE_FOR).write_text(f"{directory.absolute()}\n")
         _note(directory, home)
     return home
+
+
+def homes_outside() -> dict[Path, Path]:
+    """Every home outside, with the directory that it was made for."""
+    notes = OUTSIDE.glob(f"*/{MADE_FOR}")
+    return {note.parent: Path(note.read_text().strip()) for note in notes}
+
+
+def forgotten_homes() -> dict[Path, Path]:
+    """Those which the directory that they were made for does not name, or no longer is there."""
+    return {home: made_for for home, made_for in homes_outside().items() if _forgot(made_for, home)}
+
+
+def _forgot(directory: Path, home: Path) -> bool:
+    try:
+        return find_home(directory) != home
+    except OSError:
+        return False  # Closed to us as well: nobody knows.
 
 
 def what_bars(home: Path, account: Account) -> str | None:

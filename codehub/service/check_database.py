@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from codehub.core.express import short
-from codehub.errors import DatabaseProblem, Unreachable
+from codehub.errors import CodeHubError, DatabaseProblem, Unreachable
 from codehub.model.checkup import problem, warning, well
 from codehub.service.threads import in_thread
 from codehub.store.advisory import Lock, session_lock
@@ -19,7 +19,7 @@ from codehub.store.session import require_own_session
 from codehub.store.workspaces import fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
     from uuid import UUID
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from codehub.model.checkup import Verdict
     from codehub.model.runtime import VolumeSeen
+    from codehub.service.check_docker import Ask, AskKnown
 
     Conn = AsyncConnection[DictRow]
 
@@ -43,7 +44,10 @@ SELECT count(*) OVER () AS count, count(*) FILTER (WHERE phase = 'ERROR') OVER (
        name, phase = 'ERROR' AS is_broken
 FROM workspaces WHERE deleted_at IS NULL ORDER BY phase = 'ERROR' DESC, name LIMIT %(named)s
 """
-KNOWN: Final = "SELECT id FROM workspaces WHERE id = ANY(%(ids)s)"
+KNOWN: Final = """
+SELECT id, COALESCE(home_ctx -> 'given_up', '[]') AS given_up
+FROM workspaces WHERE id = ANY(%(ids)s)
+"""
 
 
 async def look_at_server(url: str) -> Verdict:
@@ -51,7 +55,12 @@ async def look_at_server(url: str) -> Verdict:
     async with await connect(url) as conn:
         with translated():
             number = (await fetch(conn, SERVER))[0]["number"]
-    text = f"PostgreSQL {number // 10000}.{number % 10000} at {redacted(url)}"
+    return judge_server(number, redacted(url))
+
+
+def judge_server(number: int, where: str) -> Verdict:
+    """`number` as the server itself counts its versions: 140005 for 14.5."""
+    text = f"PostgreSQL {number // 10000}.{number % 10000} at {where}"
     if number // 10000 < OLDEST:
         return warning(f"{text}: older than {OLDEST}", f"use PostgreSQL {OLDEST} or newer")
     return well(text)
@@ -159,20 +168,56 @@ async def look_at_volumes(url: str, root: Path) -> Verdict:
     async def look(conn: Conn) -> Verdict:
         hub_id = await read_hub_id(conn)
         seen = () if hub_id is None else await in_thread(lambda: list_volumes(root, hub_id))
-        if not seen:
-            return well("none on this machine")
-        ids = list({each.workspace_id for each in seen})
-        known = {row["id"] for row in await fetch(conn, KNOWN, {"ids": ids})}
-        strange = [each.name for each in seen if each.workspace_id not in known]
-        if not strange:
-            return well(f"{len(seen)} in {root}, all of workspaces that are known")
-        return warning(
-            f"{len(strange)} in {root} of no workspace that is known, left alone: "
-            f"{_names(strange, len(strange))}",
-            "was the database restored from a backup? Remove them by hand when nobody needs them",
-        )
+        return await _judge_volumes(conn, seen, where=f"in {root}", how="by hand")
 
     return await _read(url, look)
+
+
+async def look_at_docker_volumes(url: str, ask: Ask, known: AskKnown) -> Verdict | None:
+    """The same on the engine. Of one that does not answer another check speaks."""
+    hub = await known()
+    try:
+        found = await ask()
+    except CodeHubError:
+        return None
+    if hub is None:
+        return None
+
+    async def look(conn: Conn) -> Verdict:
+        how = "with 'docker volume rm'"
+        return await _judge_volumes(conn, found.volumes, where="on the engine", how=how)
+
+    return await _read(url, look)
+
+
+async def _judge_volumes(
+    conn: Conn, seen: Sequence[VolumeSeen], *, where: str, how: str
+) -> Verdict:
+    if not seen:
+        return well(f"none {where}")
+    ids = list({each.workspace_id for each in seen})
+    known = {row["id"]: row["given_up"] for row in await fetch(conn, KNOWN, {"ids": ids})}
+    strange = [_title(each) for each in seen if each.workspace_id not in known]
+    found = [_title(each) for each in seen if each.name in known.get(each.workspace_id, ())]
+    if not strange and found:
+        return warning(
+            f"{len(found)} {where} with homes that were given up and are there again, left alone: "
+            f"{_names(found, len(found))}",
+            f"copy out what is needed, then remove them {how}",
+        )
+    if not strange:
+        return well(f"{len(seen)} {where}, all of workspaces that are known")
+    return warning(
+        f"{len(strange)} {where} with homes of no workspace that is known, left alone: "
+        f"{_names(strange, len(strange))}",
+        f"was the database restored from a backup? Remove them {how} when nobody needs them",
+    )
+
+
+def _title(volume: VolumeSeen) -> str:
+    """Its workspace as people call it, where that is known, and what they remove it by."""
+    named = volume.workspace_name
+    return f"{named} ({volume.name})" if named else volume.name
 
 
 def list_volumes(root: Path, hub_id: UUID) -> tuple[VolumeSeen, ...]:
@@ -187,13 +232,6 @@ def list_volumes(root: Path, hub_id: UUID) -> tuple[VolumeSeen, ...]:
     with looking(root):
         place.check()
         return Volumes(place).seen()
-
-
-async def read_hub_id_at(url: str) -> UUID | None:
-    """The id of the hub at an address; None where nothing was applied yet."""
-    async with await connect(url) as conn:
-        await require_schema(conn)
-        return await read_hub_id(conn)
 
 
 async def _read(url: str, look: Callable[[Conn], Awaitable[Verdict]]) -> Verdict:

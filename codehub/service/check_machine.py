@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from codehub.core.gauge import amount
 from codehub.embedded.account import Account
-from codehub.embedded.home import find_home
+from codehub.embedded.home import find_home, forgotten_homes
 from codehub.model.checkup import problem, warning, well
 
 if TYPE_CHECKING:
@@ -44,6 +44,18 @@ def _moved(data: Path) -> str:
     homes = {name: find_home(data / name) for name in EMBEDDED}
     moved = [f"{name} keeps its files in {at}" for name, at in homes.items() if at != data / name]
     return f"; {', '.join(moved)}" if moved else ""
+
+
+def look_for_forgotten() -> Verdict | None:
+    """Files of embedded servers that no data directory leads to any more."""
+    forgotten = forgotten_homes()
+    if not forgotten:
+        return None
+    named = ", ".join(f"{home} (of {data})" for home, data in sorted(forgotten.items()))
+    return warning(
+        f"files of embedded servers whose data directory is gone: {named}",
+        f"unless its disk is only not mounted: rm -r {' '.join(map(str, sorted(forgotten)))}",
+    )
 
 
 def look_for_programs(server: str, *, needed: bool) -> Verdict:

@@ -1,7 +1,8 @@
 """The check-up of `codehub doctor`: which checks there are, and running them side by side.
 
-Each check stands alone: one that fails, hangs or breaks hides no other. Nothing is changed but a
-probe in the archive store and one in Redis, and both are removed again.
+Each check stands alone: one that fails, hangs or breaks hides no other. Only where a check's answer
+lies in that of another, as the space of an engine that does not answer, it stays silent. Nothing is
+changed but a probe in the archive store and one in Redis, and both are removed again.
 """
 
 from __future__ import annotations
@@ -9,22 +10,39 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from codehub.errors import CodeHubError
 from codehub.model.checkup import Finding, problem, warning
-from codehub.service import check_database, check_machine, check_services, check_settings
+from codehub.service import (
+    check_database,
+    check_docker,
+    check_machine,
+    check_redis,
+    check_settings,
+    check_webhooks,
+)
+from codehub.service.check_archives import Bucket, open_archives
+from codehub.service.check_identity import read_known
 from codehub.service.threads import in_thread
+from codehub.store.session import forget
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from codehub.model.checkup import Verdict
+    from codehub.service.check_archives import Directory
+    from codehub.service.check_identity import Known
 
-    Look = Callable[[], Awaitable[Verdict]]
+    Look = Callable[[], Awaitable[Verdict | None]]
+    AskKnown = Callable[[], Awaitable[Known | None]]
+
+Answer = TypeVar("Answer")
 
 SECONDS: Final = 20.0
+LONGER: Final = 40.0
+"""For checks that ask the database first, and then something else several things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +51,25 @@ class Place:
 
     `url` is the database's address, None where there is no hub yet or where `trouble` keeps its
     embedded server from starting. `root` is where the process runtime keeps its workspaces, None
-    where that runtime is not enabled. `archives_are_new` says that nobody has used the default
-    archive store so far. `sources` says where each setting comes from that is not a default.
+    where that runtime is not enabled. `docker` says that the Docker runtime is enabled, and
+    `docker_asked_for` that it is more than a possibility of this machine. `archives_are_new` says
+    that there is no hub which could have used the default archive store. `secrets` is where the
+    hub's secrets are as this machine's settings have it. `sources` says where each setting comes
+    from that is not a default.
     """
 
     data: Path
     embedded: bool
+    archive_url: str
     url: str | None = None
     trouble: CodeHubError | None = None
     redis_url: str | None = None
-    archive_url: str | None = None
     archives_are_new: bool = False
     root: Path | None = None
+    docker: bool = False
+    docker_asked_for: bool = False
+    docker_host: str | None = None
+    secrets: Path | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     settings_trouble: CodeHubError | None = None
 
@@ -60,15 +85,47 @@ class Check:
 
 async def examine(place: Place) -> tuple[Finding, ...]:
     """All findings, in the order in which a person should read them."""
-    return await run_checks([*_machine(place), *_database(place), *_services(place)])
+    known = shared(partial(read_known, place.url))
+    archives = open_archives(place.archive_url, known, are_new=place.archives_are_new)
+    try:
+        return await run_checks(
+            [
+                *_machine(place),
+                *_docker(place, known),
+                *_database(place),
+                *_redis(place),
+                *_archives(archives),
+            ]
+        )
+    finally:
+        archives.close()
 
 
 async def run_checks(checks: Sequence[Check]) -> tuple[Finding, ...]:
-    """Run them at once; every check gives its finding, whatever becomes of it."""
-    return tuple(await asyncio.gather(*(_run(check) for check in checks)))
+    """Run them at once; whatever becomes of one, it gives its finding if it has one.
+
+    Interrupted, all of them are waited for: one may have something to take back.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_run(check)) for check in checks]
+    return tuple(found for task in tasks if (found := task.result()) is not None)
 
 
-async def _run(check: Check) -> Finding:
+def shared(ask: Callable[[], Coroutine[Any, Any, Answer]]) -> Callable[[], Awaitable[Answer]]:
+    """Asks once, for all who want to know; one who gives up takes nothing from the others."""
+    asked: list[asyncio.Task[Answer]] = []
+
+    async def answer() -> Answer:
+        if not asked:
+            asked.append(asyncio.create_task(ask()))
+            forget(asked[0])
+        return await asyncio.shield(asked[0])
+
+    return answer
+
+
+async def _run(check: Check) -> Finding | None:
+    verdict: Verdict | None
     try:
         async with asyncio.timeout(check.seconds):
             verdict = await check.look()
@@ -81,7 +138,7 @@ async def _run(check: Check) -> Finding:
         verdict = problem(error.message, error.hint or "")
     except Exception as error:
         verdict = problem(f"the check itself failed: {type(error).__name__}: {error}")
-    return Finding(check.name, verdict)
+    return Finding(check.name, verdict) if verdict else None
 
 
 def _machine(place: Place) -> list[Check]:
@@ -89,6 +146,7 @@ def _machine(place: Place) -> list[Check]:
     checks = [
         Check("settings", partial(check_settings.look, place.sources, place.settings_trouble)),
         _threaded("data directory", partial(check_machine.look_at_data, place.data)),
+        _threaded("forgotten data", check_machine.look_for_forgotten),
         _threaded("PostgreSQL program", partial(programs, "PostgreSQL", needed=place.embedded)),
         _threaded("Redis program", partial(programs, "Redis", needed=_own_redis(place))),
         _threaded("tar", check_machine.look_for_tar),
@@ -111,23 +169,44 @@ def _database(place: Place) -> list[Check]:
         Check("coordinator", partial(checks.look_for_leader, url, embedded=place.embedded)),
         Check("specs", partial(checks.look_at_specs, url)),
         Check("workspaces", partial(checks.look_at_workspaces, url)),
+        Check("webhooks", partial(check_webhooks.look_at_webhooks, url, place.secrets)),
     ]
     if place.root is not None:
         found.append(Check("volumes", partial(checks.look_at_volumes, url, place.root)))
     return found
 
 
-def _services(place: Place) -> list[Check]:
-    archive = partial(
-        check_services.look_at_archive_store,
-        place.url,
-        place.archive_url,
-        are_new=place.archives_are_new,
-    )
-    redis = partial(
-        check_services.look_at_redis, place.redis_url, place.data, embedded=place.embedded
-    )
-    return [Check("Redis", redis), Check("archive store", archive)]
+def _docker(place: Place, known: AskKnown) -> list[Check]:
+    if not place.docker:
+        return []
+    checks = check_docker
+    ask = shared(partial(checks.survey, place.docker_host, known))
+    engine = partial(checks.look_at_engine, ask, known, asked_for=place.docker_asked_for)
+    found = [
+        Check("Docker engine", engine, LONGER),
+        Check("Docker space", partial(checks.look_at_space, ask), LONGER),
+        Check("Docker mark", partial(checks.look_at_mark, ask, known), LONGER),
+        Check("Docker homes", partial(checks.look_at_homes, ask), LONGER),
+    ]
+    if place.url is not None:
+        volumes = partial(check_database.look_at_docker_volumes, place.url, ask, known)
+        found.append(Check("Docker volumes", volumes, LONGER))
+    return found
+
+
+def _redis(place: Place) -> list[Check]:
+    look = check_redis.look_at_redis
+    redis = partial(look, place.redis_url, place.data, embedded=place.embedded)
+    return [Check("Redis", redis)]
+
+
+def _archives(archives: Bucket | Directory) -> list[Check]:
+    checks = [Check("archive store", archives.look_at_store, LONGER)]
+    if isinstance(archives, Bucket):
+        checks.append(Check("archive clock", archives.look_at_clock))
+    else:
+        checks.append(Check("archive space", archives.look_at_space))
+    return [*checks, Check("archive mark", archives.look_at_mark, LONGER)]
 
 
 def _own_redis(place: Place) -> bool:
@@ -143,5 +222,5 @@ async def _no_database(place: Place) -> Verdict:
     )
 
 
-def _threaded(name: str, work: Callable[[], Verdict]) -> Check:
+def _threaded(name: str, work: Callable[[], Verdict | None]) -> Check:
     return Check(name, partial(in_thread, work))

@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from codehub.core.collect import expire, find_obstacle, purgeable, sort_objects, weigh
 from codehub.core.keys import hub_prefix
 from codehub.errors import CodeHubError, Refused, Unreachable
 from codehub.model.collection import Collected, Survey
+from codehub.service.threads import Threads
 from codehub.store.advisory import somebody_leads
 from codehub.store.gc import read_ledger
 from codehub.store.requests import ask, wait_for
@@ -36,6 +38,8 @@ KIND: Final = "gc"
 CONFIRM: Final = "confirm_restored"
 PATIENCE: Final = 300.0
 """Seconds that one call to the store may take."""
+_THREADS: Final = Threads("codehub-store", 4)
+"""For these calls alone: a store that hangs holds them, and neither others nor the end."""
 
 Answer = TypeVar("Answer")
 
@@ -47,7 +51,7 @@ async def call_store(call: Callable[..., Answer], *arguments: object) -> Answer:
     """
     try:
         async with asyncio.timeout(PATIENCE):
-            return await asyncio.to_thread(call, *arguments)
+            return await _THREADS.call(partial(call, *arguments))
     except TimeoutError:
         raise Unreachable(f"the archive store gave no answer within {PATIENCE:.0f} s") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from codehub.core.explain import explain
@@ -9,6 +10,8 @@ from codehub.core.suggest import did_you_mean
 from codehub.errors import NotFound
 from codehub.model.explanation import Customs
 from codehub.service.limits import DEFAULTS
+from codehub.service.planning import plan_options
+from codehub.service.rules import rules_of
 from codehub.store.circumstances import read_circumstances
 from codehub.store.workspaces import read_names
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
 
+    from codehub.config import Settings
     from codehub.model.explanation import Explanation
     from codehub.service.limits import LimitDefaults
 
@@ -37,6 +41,18 @@ async def explain_workspace(
         raise await unknown_workspace(conn, name)
     workspace, around = found
     return explain(workspace, around, customs or Customs())
+
+
+def customs_of(settings: Settings) -> Customs:
+    """The settings that an explanation depends on."""
+    looks = 2 * settings.coordinator_ttl_interval + settings.activity_flush_interval
+    return Customs(
+        options=plan_options(settings, frozenset()),
+        rules=rules_of(settings),
+        remind=timedelta(seconds=settings.ttl_reminder_seconds),
+        # Two looks that failed, and what one look itself may take.
+        stale=timedelta(seconds=looks),
+    )
 
 
 async def unknown_workspace(conn: AsyncConnection[DictRow], name: str) -> NotFound:

@@ -118,13 +118,19 @@ async def set_override(
     by: str,
     source: IntentSource,
     admin: bool,
+    asked: str = "",
 ) -> datetime:
-    """Put another ceiling in place of the declared one, for a while; returns when it ends."""
+    """Put another ceiling in place of the declared one, for a while; returns when it ends.
+
+    `asked` says how and from where, for the audit: people read the reason in every plan.
+    """
     async with transaction(conn):
         found = await _locked(conn, name, source)
         check_override(found.workspace, state, lasts, reason, admin=admin)
         audit = _audit(source, by, reason, old=_ceiling_override(found.workspace))
-        return await stored.write_override(conn, found.workspace.id, state, lasts, **audit)
+        told = f"{reason} ({asked})" if asked else reason
+        workspace_id = found.workspace.id
+        return await stored.write_override(conn, workspace_id, state, lasts, told=told, **audit)
 
 
 async def clear_override(

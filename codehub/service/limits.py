@@ -50,13 +50,21 @@ def _check_owner(workspace: Workspace, running: Running, defaults: LimitDefaults
     raise LimitReached(
         f"{owner} may run {limit} at once, and {workspace.name} would be number {position}"
         + (f" (running or waiting: {others})" if others else ""),
-        hint=f"stop one first, for example 'codehub stop {running.own[0]}'"
-        if running.own
-        else "ask an admin to raise maxRunning in the specs",
+        hint=_room(running),
         limit=limit,
         position=position,
         running=running.own,
+        stoppable=running.stoppable,
+        owner=owner,
     )
+
+
+def _room(running: Running) -> str:
+    """How to get a place."""
+    if running.stoppable:
+        return f"stop one first, for example 'codehub stop {running.stoppable[0]}'"
+    ask = "ask an admin to raise maxRunning in the specs"
+    return f"none of them can be stopped now: try again later, or {ask}" if running.own else ask
 
 
 def _check_hub(workspace: Workspace, running: Running, defaults: LimitDefaults) -> None:

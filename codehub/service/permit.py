@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from codehub.core.give_way import may_give_way
+from codehub.core.recover import found_again
 from codehub.core.target import ceiling
-from codehub.errors import Conflict, Refused
+from codehub.errors import Conflict, NotAllowed, Refused
 from codehub.model.states import (
     LEVELS,
     DesiredState,
@@ -20,6 +22,7 @@ from codehub.model.states import (
     Phase,
     RecoverMode,
 )
+from codehub.model.view import LABELS, Action
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -70,6 +73,7 @@ def check_delete(workspace: Workspace, source: IntentSource) -> None:
         raise Refused(
             f"{workspace.name} is declared at {place}, so it is deleted there",
             hint=f"remove it from {place.file} and run 'codehub apply'",
+            on_page=f"remove it from {place.file}",
         )
 
 
@@ -78,6 +82,7 @@ def check_staying(workspace: Workspace) -> None:
         raise Conflict(
             f"{workspace.name} is being deleted",
             hint="put it back into the specs and run 'codehub apply' to keep it",
+            on_page="put it back into the specs to keep it",
         )
 
 
@@ -87,6 +92,7 @@ def check_suspended(workspace: Workspace) -> None:
         raise Refused(
             f"{workspace.name} is suspended at {place}, so nothing moves it",
             hint=f"remove 'suspend: true' in {place.file} and run 'codehub apply'",
+            on_page=f"remove 'suspend: true' in {place.file}",
         )
 
 
@@ -98,11 +104,13 @@ def check_free(workspace: Workspace) -> None:
         raise Conflict(
             f"{workspace.name} is in ERROR{why}",
             hint=f"see 'codehub explain {workspace.name}', then 'codehub recover {workspace.name}'",
+            on_page="its own page says what happened, and has the buttons to go on",
         )
-    if status.operation is not Operation.NONE:
+    if status.operation is not Operation.NONE and not may_give_way(status):
         raise Conflict(
             f"{workspace.name} is busy: {status.operation} is under way",
             hint=f"ask again when it is done; 'codehub status {workspace.name} --watch' follows it",
+            on_page="ask again when it is done",
         )
 
 
@@ -135,6 +143,7 @@ def check_pinned(workspace: Workspace, state: DesiredState) -> None:
         raise Refused(
             f"{workspace.name} is pinned to {declared} at {place}",
             hint=f"remove 'pinned: true' in {place.file} and run 'codehub apply'",
+            on_page=f"remove 'pinned: true' in {place.file}",
         )
 
 
@@ -161,7 +170,7 @@ def check_override(
 
 def check_admin(admin: bool) -> None:
     if not admin:
-        raise Refused("only an admin may override what the specs declare", hint="ask an admin")
+        raise NotAllowed("only an admin may override what the specs declare", hint="ask an admin")
 
 
 def check_recover(workspace: Workspace, mode: RecoverMode) -> None:
@@ -169,28 +178,33 @@ def check_recover(workspace: Workspace, mode: RecoverMode) -> None:
     status, name = workspace.status, workspace.name
     if status.phase is not Phase.ERROR:
         raise Conflict(f"{name} is not in ERROR, there is nothing to recover")
-    if mode is RecoverMode.PLAIN and status.error_reason is ErrorReason.DATA_LOST:
-        choice = "--from-archive or --accept-empty" if status.archive_key else "--accept-empty"
+    lost = status.error_reason is ErrorReason.DATA_LOST and not found_again(workspace)
+    if mode is RecoverMode.PLAIN and lost:
+        archive = f"'codehub recover {name} --from-archive' or " if status.archive_key else ""
+        choice = f"{archive}'codehub recover {name} --accept-empty'"
         raise Refused(
             f"the home of {name} was lost, so a plain recovery cannot bring it back",
-            hint=f"look for the volume first; then choose 'codehub recover {name} {choice}'",
+            hint=f"look for the volume first; then choose {choice}",
+            on_page="look for the volume first; then choose what takes its place on its own page",
         )
     if mode is not RecoverMode.PLAIN and status.error_reason not in LOSSES:
         raise Refused(
             f"the home of {name} is not lost, so --{mode} would throw it away",
             hint=f"use plain 'codehub recover {name}'",
+            on_page=f"press “{LABELS[Action.RECOVER]}”",
         )
     if mode is RecoverMode.FROM_ARCHIVE and status.archive_key is None:
         raise Refused(
             f"{name} has no archive to recover from",
             hint=f"'codehub recover {name} --accept-empty' starts with an empty home",
+            on_page=f"press “{LABELS[Action.RECOVER_EMPTY]}”",
         )
 
 
 def check_discard(workspace: Workspace, source: IntentSource, *, admin: bool) -> None:
     """Giving up data takes an admin, a workspace on its way out, and a failure to archive it."""
     if not admin:
-        raise Refused("only an admin may discard a home", hint="ask an admin")
+        raise NotAllowed("only an admin may discard a home", hint="ask an admin")
     if workspace.intent.desired is not DesiredState.DELETED:
         check_delete(workspace, source)
     if workspace.status.phase is not Phase.ERROR:

@@ -5,22 +5,24 @@ Called by `plan`, `apply`, `rollback` and the watcher; all that is decided is de
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from codehub.core.admit import refusals
 from codehub.core.plan import make_plan
-from codehub.errors import SpecsInvalid
+from codehub.errors import SpecsInvalid, UsageError
 from codehub.model.plan import PlanOptions
+from codehub.model.scalars import parse_duration
 from codehub.service.rules import drain_of
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from codehub.config import Settings
     from codehub.model.plan import Plan
     from codehub.model.revision import HubState, SpecSet
     from codehub.model.workspace import Runtime
+
+_AHEAD: Final = re.compile(r"\+(\d+[smhd])")
 
 
 def plan_options(settings: Settings, enabled: frozenset[Runtime]) -> PlanOptions:
@@ -42,3 +44,24 @@ def plan_specs(stored: HubState, incoming: SpecSet, *, now: datetime, options: P
     if problems:
         raise SpecsInvalid(problems)
     return make_plan(stored, incoming, now=now, options=options)
+
+
+def moment(text: str, now: datetime, name: str = "--as-of") -> datetime:
+    """`+8h` from now, or a time such as 2026-12-01T08:00+01:00; one without a zone is UTC.
+
+    `name` is what the asker calls it.
+    """
+    ahead = _AHEAD.fullmatch(text)
+    try:
+        if ahead:
+            then = now + timedelta(seconds=parse_duration(ahead[1]))
+        else:
+            then = datetime.fromisoformat(text)
+            then = then if then.tzinfo else then.replace(tzinfo=now.tzinfo)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f'{name} cannot read "{text}"', hint="examples: +8h, +3d, 2026-12-01T08:00Z"
+        ) from None
+    if then <= now:
+        raise UsageError(f"{name} must lie ahead", hint="examples: +8h, +3d")
+    return then

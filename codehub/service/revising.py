@@ -1,11 +1,13 @@
 """Going back and looking back: the specs of recorded revisions.
 
-Called by `rollback` and `diff`. Documents were kept as they were written, so an old revision is
-read by the rules of today: what they no longer allow is told like any other problem of specs.
+Called by `rollback`, `diff` and the admins' plan. Documents were kept as they were written, so an
+old revision is read by the rules of today: what they no longer allow is told like any other problem
+of specs.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -40,7 +42,8 @@ async def read_recorded(conn: AsyncConnection[DictRow], number: int | None) -> R
     """A revision's specs, with the origin they were read from; None for the one in force."""
     found = await _in_force(conn) if number is None else await _numbered(conn, number)
     documents = await read_documents(conn, found.id)
-    return Recorded(found, load_documents(documents, found.origin))
+    # Ten thousand documents take seconds: others on this loop go on meanwhile.
+    return Recorded(found, await asyncio.to_thread(load_documents, documents, found.origin))
 
 
 async def _in_force(conn: AsyncConnection[DictRow]) -> Revision:

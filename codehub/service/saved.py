@@ -92,7 +92,7 @@ def read_plan(text: str, *, name: str = "the file") -> SavedPlan:
     """The plan in a file's content; a clear error for anything else."""
     data = _envelope(text, name)
     try:
-        plan = _plan(data["plan"])
+        plan = plan_of(data["plan"])
         ref = data["ref"]
         intact = data["checksum"] == _checksum(data["plan"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -124,7 +124,11 @@ def _unusable(message: str) -> CodeHubError:
     return CodeHubError(message, hint="make a new one with 'codehub plan --save FILE'")
 
 
-def _plan(data: Mapping[str, Any]) -> Plan:
+def plan_of(data: Mapping[str, Any]) -> Plan:
+    """The plan of plain data as `plan_data` makes it.
+
+    Raises KeyError, TypeError, ValueError or AttributeError for anything else.
+    """
     specs, hub = data["specs"], data["hub"]
     as_of = data["asOf"]
     return Plan(

@@ -30,6 +30,16 @@ def read_secrets(directory: Path | None, names: Mapping[str, str]) -> dict[str, 
     return {variable: _read(directory, name) for variable, name in names.items()}
 
 
+def read_secret(directory: Path | None, name: str) -> str:
+    """One secret by its name."""
+    if directory is None:
+        raise ActionFailed(
+            f'this hub has no secrets directory, so there is no secret "{name}"',
+            hint="set SECRETS_DIR to a directory with one file for each secret",
+        )
+    return _read(directory, name)
+
+
 def _read(directory: Path, name: str) -> str:
     """One secret, without the newline that editors put at the end of a file."""
     if _NAME.fullmatch(name) is None:

@@ -43,25 +43,38 @@ def load_specs(root: Path, ref: str | None, *, cache: SpecCache | None = None) -
 def load_directory(root: Path, *, cache: SpecCache | None = None) -> SpecSet:
     """Everything the files of a directory declare. Raises `SpecsInvalid` with all problems."""
     shown = str(root)
-    real = _real_root(root)
+    real = real_root(root)
     found = scan(DiskTree(real), shown)
     reader = Reader(cache)
     files = [reader.from_disk(real, each) for each in found.found]
     _forget(cache, files)
     written = _accept(shown, files, found.problems)
-    return _spec_set(written, _origin(root, files))
+    return _spec_set(written, origin_of(root, {each.file: each.content for each in files}))
 
 
 def load_ref(root: Path, ref: str, *, cache: SpecCache | None = None) -> SpecSet:
     """Everything a directory declares at a git ref: read from the commit, never the work tree."""
     shown = str(root)
     spot, commit = git.open_ref(root, ref)
-    tree = _tree_at(spot, commit, shown, ref)
+    tree = tree_at(spot, commit, shown, ref)
     found = scan(tree, shown)
     files = Reader(cache).from_commit(spot, tree, found.found)
     _forget(cache, files)
     written = _accept(shown, files, found.problems)
     return _spec_set(written, Origin(shown, commit=commit, ref=ref))
+
+
+def load_contents(contents: Mapping[str, bytes], origin: Origin) -> SpecSet:
+    """Everything that files declare which somebody handed over, by their paths below the directory.
+
+    They are walked like those of a commit, so that the same rules hold for their names.
+    """
+    shown = origin.directory
+    blobs = {path: git.Blob("", len(content)) for path, content in contents.items()}
+    found = scan(git.GitTree(blobs, {}), shown)
+    reader = Reader()
+    files = [reader.from_memory(contents, each) for each in found.found]
+    return _spec_set(_accept(shown, files, found.problems), origin)
 
 
 def load_documents(documents: Iterable[Mapping[str, object]], origin: Origin) -> SpecSet:
@@ -76,7 +89,7 @@ def load_documents(documents: Iterable[Mapping[str, object]], origin: Origin) ->
     return _spec_set(written, origin)
 
 
-def _real_root(root: Path) -> str:
+def real_root(root: Path) -> str:
     """The directory itself, its link resolved once: it may be swapped while we read."""
     try:
         real = os.path.realpath(root, strict=True)
@@ -89,7 +102,7 @@ def _real_root(root: Path) -> str:
     return real
 
 
-def _tree_at(spot: git.Spot, commit: str, shown: str, ref: str) -> git.GitTree:
+def tree_at(spot: git.Spot, commit: str, shown: str, ref: str) -> git.GitTree:
     if spot.prefix and not git.has_directory(spot, commit):
         problem = Problem(Place(shown), "", f"there is no such directory at {ref}")
         raise SpecsInvalid([problem])
@@ -157,10 +170,10 @@ def _spec_set(written: Sequence[Written], origin: Origin) -> SpecSet:
     )
 
 
-def _origin(root: Path, files: Sequence[SpecFile]) -> Origin:
+def origin_of(root: Path, contents: Mapping[str, bytes]) -> Origin:
+    """Where a directory was read whose files, as they are shown, have these contents."""
     place = git.find_commit(root)
     if place is None:
         return Origin(str(root))
     spot, commit = place
-    contents = {each.file: each.content for each in files}
     return Origin(str(root), commit, dirty=git.is_dirty(spot, commit, str(root), contents))

@@ -82,6 +82,13 @@ class Reader:
 
     def from_commit(self, spot: Spot, tree: GitTree, found: Sequence[Found]) -> list[SpecFile]:
         """The files of a commit, read in one go."""
+        contents, refused = self.blobs(spot, tree, found)
+        return refused + [self._checked(each.file, content, None) for each, content in contents]
+
+    def blobs(
+        self, spot: Spot, tree: GitTree, found: Sequence[Found]
+    ) -> tuple[list[tuple[Found, bytes]], list[SpecFile]]:
+        """The files of a commit as they are, unchecked, and those that are refused."""
         refused, admitted = [], []
         for each in found:
             try:
@@ -90,8 +97,25 @@ class Reader:
             except Refusal as refusal:
                 refused.append(_refused(each.file, str(refusal)))
         contents = read_blobs(spot, [tree.blobs[each.path].oid for each in admitted])
-        pairs = zip(admitted, contents, strict=True)
-        return refused + [self._checked(each.file, content, None) for each, content in pairs]
+        return list(zip(admitted, contents, strict=True)), refused
+
+    def from_memory(self, contents: Mapping[str, bytes], found: Found) -> SpecFile:
+        """A file whose content somebody handed over."""
+        content = contents[found.path]
+        try:
+            self._admit(len(content))
+        except Refusal as refusal:
+            return _refused(found.file, str(refusal))
+        return self._checked(found.file, content, None)
+
+    def content(self, root: str, found: Found) -> bytes | SpecFile:
+        """A file of a directory as it is, unchecked, or that it is refused."""
+        try:
+            return self._read(os.path.join(root, found.path))[0]  # noqa: PTH118
+        except OSError as error:
+            return _refused(found.file, f"cannot be read: {reason(error)}")
+        except Refusal as refusal:
+            return _refused(found.file, str(refusal))
 
     def _read(self, path: str) -> tuple[bytes, Identity]:
         descriptor = os.open(path, _FLAGS)

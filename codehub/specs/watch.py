@@ -49,11 +49,13 @@ async def changes(root: Path, *, poll: float) -> AsyncGenerator[None, None]:
             # First of all, so that whatever happens from here on gives another turn.
             noticed.clear()
             spot = await asyncio.to_thread(_locate, root)
-            if ears is None or ears.outdated(spot):
+            while ears is None or ears.outdated(spot):
                 if ears is not None:
                     ears.stop()
                 ears = _Ears(spot, noticed)
                 await ears.open()
+                # It may have come to lead elsewhere while we were not listening yet.
+                spot = await asyncio.to_thread(_locate, root)
             yield
             with suppress(TimeoutError):
                 async with asyncio.timeout(poll):

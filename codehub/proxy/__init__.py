@@ -1,13 +1,18 @@
-"""The front of the hub: one address for the report and for every workspace's own pages.
+"""The front of the hub: one address for its own pages and for every workspace's.
 
-front     connections, hosts and origins, what is served and what is forwarded
-outcome   what a request gets, by the state of its workspace
-routes    names to workspaces and addresses, kept for a second
-forward   one request to a workspace and its answer back
-splice    WebSockets after the handshake, and what in them counts as activity
-wire      heads of messages: read strictly, written anew
-body      bodies: framing, chunks, copying with back-pressure
-answers   what the front itself says
-activity  who was active, on its way to Redis
-wake      a visit asks for a workspace
+The wire: `server` and `client` take connections, `parsing` reads heads strictly, `heads` writes
+them anew, `exchange` stands between a request and its answer, `upstream` and `pool` keep
+connections to workspaces, `bodies` and `insert` pass and change bodies, `tunnel` and `frames` carry
+WebSockets.
+
+The gate: `gate` judges each request by `hosts`, `identity`, `table` and `visit`; `onward` says what
+a workspace gets to see; `wake` asks for one that sleeps.
+
+What the hub says: `outcome` is the table of situations, `notices` the answers, `own` and what
+begins with it the hub's own addresses, `home` the front page, `follow` the events of a page that
+waits.
+
+Activity: `watch` judges what passes, `reports` hears what pages tell, `activity` takes it to Redis.
+
+`seam` is what wire and gate say to each other; `process` puts everything together.
 """

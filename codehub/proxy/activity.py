@@ -4,7 +4,8 @@ Times are kept as ages on a clock that never jumps; Redis stamps them with its o
 is sent again for a while, so a flushed Redis loses nothing, and while Redis is away Postgres gets
 it all directly. A flush that fails keeps everything for the next.
 
-Who comes back after a while may come just when a TTL has run out: that Postgres hears at once.
+Who comes back after more than a flush's time may come just when a TTL has run out: that Postgres
+hears at once. Whoever goes on is told of in time by the flushes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from codehub.errors import CodeHubError, Unreachable
 from codehub.store.activity import record_activity
 from codehub.store.clock import read_now
 from codehub.store.connect import transaction
+from codehub.telemetry.instruments import TRAFFIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,18 +64,29 @@ class ActivityBuffer:
         self._back: set[tuple[UUID, str]] = set()
         self._came_back = asyncio.Event()
         self._flushing = asyncio.Lock()
+        self._lasting: list[Callable[[], None]] = []
 
-    def record(self, workspace_id: UUID, source: str) -> None:
-        """Somebody is active there, now; called for every request, so it only notes the time."""
-        key = (workspace_id, source)
-        if key not in self._seen:
+    def record(self, workspace_id: UUID, source: str, *, lasts: bool = False) -> None:
+        """Somebody is active there, now; called for every request, so it only notes the time.
+
+        `lasts` is for what goes on from flush to flush: there nobody comes back.
+        """
+        key, now = (workspace_id, source), self._clock()
+        before = self._seen.get(key)
+        if before is None or (now - before > self._interval and not lasts):
             self._back.add(key)
             self._came_back.set()
-        self._seen[key] = self._clock()
+        self._seen[key] = now
+
+    def before_flush(self, note: Callable[[], None]) -> None:
+        """Have `note` called before each flush, to record what lasts."""
+        self._lasting.append(note)
 
     async def flush(self) -> None:
         """Tell what is new, and what is recent once more. Raises Unreachable if nobody listens."""
         async with self._flushing:
+            for note in self._lasting:
+                note()
             sending = self._due()
             if not sending:
                 return
@@ -101,6 +114,7 @@ class ActivityBuffer:
         try:
             await self.flush()
         except CodeHubError as error:
+            TRAFFIC.activity_failures += 1
             log.warning("activity is kept for the next flush: %s", error.message)
             return False
         return True
@@ -130,6 +144,7 @@ class ActivityBuffer:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await self._signals.record_activity(ages)
         except (Unreachable, TimeoutError) as error:
+            TRAFFIC.activity_fallbacks += 1
             log.info("Redis is away (%s): activity goes to Postgres", error)
             await self._write(ages)
 

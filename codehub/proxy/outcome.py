@@ -1,11 +1,13 @@
 """What a request gets that cannot be forwarded, by the state of its workspace.
 
-A pure table: first match wins. A visit is a person's; only visits wake.
+A pure table: first match wins. A visit is a person's; only visits wake, and whoever did not wake
+anything is told so (`unasked`). Whoever gets to see these answers may also press their buttons:
+everybody else is told that there is nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -15,14 +17,19 @@ from codehub.core.hold import active_override
 from codehub.core.summarise import progress
 from codehub.core.target import aim, ceiling
 from codehub.model.states import DesiredState, Operation, Phase
-from codehub.render.pages import Trouble, Waiting
+from codehub.proxy.buttons import act, in_the_way, recoveries
+from codehub.render.pages import Sign, Trouble, Waiting
 
 if TYPE_CHECKING:
+    from codehub.errors import LimitReached
     from codehub.model.workspace import Workspace
     from codehub.store.workspaces import Found
 
 BAD_GATEWAY: Final = HTTPStatus.BAD_GATEWAY
 UNAVAILABLE: Final = HTTPStatus.SERVICE_UNAVAILABLE
+TOO_MANY: Final = HTTPStatus.TOO_MANY_REQUESTS
+
+FOLLOW: Final = "/_codehub/follow/"
 
 _DOING: Final = {
     Operation.PROVISIONING: ("Preparing {name}", "Its home is being made; then it starts."),
@@ -36,20 +43,35 @@ _DOING: Final = {
     ),
     Operation.DELETING: ("Deleting {name}", "It is being deleted; its last archive is kept."),
 }
+_LOWERING: Final = {
+    Operation.STOPPING: "It is being stopped.",
+    Operation.ARCHIVING: "Its home is being archived.",
+}
+"""What is said where nobody asks for it: it does not come back by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An answer in place of the workspace's own; `wakes` where a visit asks for it first."""
+    """An answer in place of the workspace's own; `wakes` where a visit asks for it first.
+
+    `resting` is what to say instead where nobody did. `told` is the status for programs, where it
+    is another one than for people. `of_hub` is for what is no workspace's matter: there a problem
+    is titled by its status, as the API's are.
+    """
 
     status: HTTPStatus
     said: Waiting | Trouble
     wakes: bool = False
+    resting: Waiting | Trouble | None = None
+    told: HTTPStatus | None = None
+    of_hub: bool = False
 
 
 MISSING: Final = Outcome(
     HTTPStatus.NOT_FOUND,
-    Trouble("Not found", "There is no such workspace here.", "check the address"),
+    Trouble(
+        "Not found", "There is no such workspace here.", "check the address", sign=Sign.MISSING
+    ),
 )
 
 
@@ -61,59 +83,114 @@ def outcome(found: Found | None) -> Outcome | None:
     status = workspace.status
     if status.phase is Phase.ERROR:
         return _failed(workspace)
-    if status.phase is Phase.RUNNING and status.operation is Operation.NONE:
-        return None
     if workspace.intent.desired is DesiredState.DELETED:
         return MISSING
+    if status.phase is Phase.RUNNING and status.operation is Operation.NONE:
+        return None
     if workspace.declaration.suspend:
         return _suspended(workspace)
+    if ceiling(workspace, found.read_at) is not DesiredState.RUNNING:
+        return _held(found)
     if status.operation is not Operation.NONE:
         return _busy(found)
     return _resting(found)
+
+
+def unasked(result: Outcome) -> Outcome:
+    """What to say of it to somebody who did not wake it: a tab that reloads itself, a program."""
+    if not result.wakes:
+        return result
+    return replace(result, said=result.resting or result.said, wakes=False, resting=None)
 
 
 def no_answer(name: str) -> Outcome:
     """The workspace runs, as far as we know, but nothing answers at its port."""
     message = "It is running, but does not answer at its port."
     advice = f"see what it says with 'codehub logs {name}'"
-    return Outcome(BAD_GATEWAY, Trouble(f"{name} does not answer", message, advice, refresh=5))
+    said = Trouble(f"{name} does not answer", message, advice, refresh=5, alarm=True)
+    return Outcome(BAD_GATEWAY, said)
 
 
 def vanished(name: str) -> Outcome:
     """The workspace was running a moment ago; the hub will notice."""
     message = "It has just stopped; the hub is looking into it."
-    return Outcome(UNAVAILABLE, Waiting(f"{name} has stopped", message))
+    return Outcome(UNAVAILABLE, Waiting(f"{name} has stopped", message, follow=FOLLOW + name))
 
 
 def unreadable() -> Outcome:
     """Nobody can say what there is: the database gives no answer."""
     message = "The hub cannot read its database. Workspaces and their files are not affected."
-    return Outcome(UNAVAILABLE, Trouble("Unavailable", message, alarm=True, refresh=5))
+    said = Trouble("Unavailable", message, alarm=True, refresh=5, home=False)
+    return Outcome(UNAVAILABLE, said, of_hub=True)
+
+
+def unattended() -> Outcome:
+    """What is behind the proxy gives no answer: the database and the workspaces may well be fine.
+
+    The way home is left open: in place of the dashboard there is what the proxy knows itself.
+    """
+    message = "What serves it cannot be reached. Workspaces run on, and open at their addresses."
+    advice = (
+        "wait a moment; if it stays so, tell an admin: "
+        "'codehub serve web' has to run where WEB_URL says"
+    )
+    said = Trouble("The dashboard gives no answer", message, advice, alarm=True, refresh=5)
+    return Outcome(UNAVAILABLE, said, of_hub=True)
+
+
+def starting() -> Outcome:
+    """The hub itself has only just begun."""
+    said = Waiting("CodeHub is starting", "The first report is on its way.", home=False)
+    return Outcome(UNAVAILABLE, said, of_hub=True)
 
 
 def refused(name: str, message: str, hint: str) -> Outcome:
     """Somebody came, and the rules do not let the workspace run."""
-    return Outcome(BAD_GATEWAY, Trouble(f"{name} cannot start", f"{message}.", hint))
+    said = Trouble(f"{name} cannot start", f"{message}.", hint, sign=Sign.HELD)
+    return Outcome(BAD_GATEWAY, said)
+
+
+def limited(name: str, limit: LimitReached) -> Outcome:
+    """Somebody came, and as many run as may: one of them can be stopped instead."""
+    # Those that run are listed below the sentence, with buttons.
+    message = limit.message.partition(" (running or waiting")[0].replace("this hub", "This hub")
+    said = Trouble(
+        f"{name} cannot start yet",
+        f"{message}.",
+        "stop one of these; then it starts" if limit.stoppable else limit.hint or "",
+        sign=Sign.HELD,
+        choices=in_the_way(name, limit.running, limit.stoppable),
+        buttons=(act(name, "start", "Try again"),),
+    )
+    return Outcome(BAD_GATEWAY, said, told=TOO_MANY)
 
 
 def _failed(workspace: Workspace) -> Outcome:
     status = workspace.status
+    if workspace.intent.recover_requested is not None:
+        message = "Recovery was asked for; the hub tries again in a moment."
+        title = f"Recovering {workspace.name}"
+        said = Waiting(title, message, follow=FOLLOW + workspace.name)
+        return Outcome(BAD_GATEWAY, said)
     reason = f"{status.error_reason}: " if status.error_reason else ""
     message = reason + (status.error_message or "no message was kept")
-    said = Trouble(
+    trouble = Trouble(
         f"{workspace.name} needs a person",
         message,
         advise(workspace),
         (_where(workspace),),
         alarm=True,
+        buttons=tuple(recoveries(workspace)),
     )
-    return Outcome(BAD_GATEWAY, said)
+    return Outcome(BAD_GATEWAY, trouble)
 
 
 def _suspended(workspace: Workspace) -> Outcome:
     message = "It is suspended, so nothing moves it."
     advice = f"remove 'suspend: true' in {workspace.declaration.source.file} to let it run"
-    said = Trouble(f"{workspace.name} is suspended", message, advice, (_where(workspace),))
+    said = Trouble(
+        f"{workspace.name} is suspended", message, advice, (_where(workspace),), sign=Sign.HELD
+    )
     return Outcome(BAD_GATEWAY, said)
 
 
@@ -122,17 +199,22 @@ def _busy(found: Found) -> Outcome:
     status = workspace.status
     title, message = _DOING[status.operation]
     done = progress(status)
-    since = f"for {short(found.read_at - status.op_started_at)}" if status.op_started_at else ""
-    details = ", ".join(part for part in (done.words if done else "", since) if part)
+    span = f"for {short(found.read_at - status.op_started_at)}" if status.op_started_at else ""
+    words = ", ".join(part for part in (done.words, span) if part) if done else span
+    details = words[:1].upper() + words[1:] if done or not span else f"Under way {span}"
     said = Waiting(
         title.format(name=workspace.name),
         message,
         tuple(each for each in (details, _trouble(workspace)) if each),
         done.part if done else None,
+        follow=FOLLOW + workspace.name,
     )
-    return Outcome(
-        UNAVAILABLE, said, wakes=status.operation in (Operation.STOPPING, Operation.ARCHIVING)
-    )
+    if status.operation not in _LOWERING:
+        return Outcome(UNAVAILABLE, said)
+    if aim(workspace, found.read_at) is DesiredState.RUNNING:
+        return Outcome(UNAVAILABLE, said, wakes=True)
+    resting = replace(said, message=_LOWERING[status.operation])
+    return Outcome(UNAVAILABLE, said, wakes=True, resting=resting)
 
 
 def _trouble(workspace: Workspace) -> str:
@@ -148,36 +230,68 @@ def _resting(found: Found) -> Outcome:
     workspace, now = found.workspace, found.read_at
     name, phase = workspace.name, workspace.status.phase
     if aim(workspace, now) is DesiredState.RUNNING:
-        message = "It starts as soon as it is its turn."
-        trouble = tuple(each for each in (_trouble(workspace),) if each)
-        return Outcome(UNAVAILABLE, Waiting(f"{name} is about to start", message, trouble))
-    if ceiling(workspace, now) is not DesiredState.RUNNING:
-        return _held(found)
+        return _coming(found)
     wakes_archived = workspace.declaration.wake_from is DesiredState.ARCHIVED
     if phase is Phase.STANDBY or (phase is Phase.ARCHIVED and wakes_archived):
-        said = Waiting(f"Waking {name}", "It was asleep. It opens here as soon as it answers.")
-        return Outcome(UNAVAILABLE, said, wakes=True)
+        return _waking(name)
     if phase is Phase.ARCHIVED:
         message = "Nobody used it for a while, so its home was archived. Nothing is lost."
-        advice = f"bring it back with 'codehub restore {name} --start'"
-        return Outcome(BAD_GATEWAY, Trouble(f"{name} is archived", message, advice))
-    message, advice = "It was never started.", f"start it with 'codehub start {name}'"
-    return Outcome(BAD_GATEWAY, Trouble(f"{name} is not started", message, advice))
+        advice = f"restore it here, or with 'codehub restore {name} --start'"
+        buttons = (act(name, "restore", f"Restore {name}"),)
+        said = Trouble(f"{name} is archived", message, advice, sign=Sign.ARCHIVED, buttons=buttons)
+        return Outcome(BAD_GATEWAY, said)
+    message, advice = "It was never started.", f"start it here, or with 'codehub start {name}'"
+    buttons = (act(name, "start", f"Start {name}"),)
+    said = Trouble(f"{name} is not started", message, advice, sign=Sign.ASLEEP, buttons=buttons)
+    return Outcome(BAD_GATEWAY, said)
+
+
+def _coming(found: Found) -> Outcome:
+    """It wants to run, and may; it begins as soon as a limit leaves it a place."""
+    workspace, queued = found.workspace, found.queued
+    trouble = tuple(each for each in (_trouble(workspace),) if each)
+    follow = FOLLOW + workspace.name
+    if queued is None:
+        title = f"{workspace.name} is about to start"
+        message = "It starts as soon as it is its turn."
+        return Outcome(UNAVAILABLE, Waiting(title, message, trouble, follow=follow))
+    whose = f"{queued.owner} may run" if queued.owner else "This hub runs"
+    said = Waiting(
+        f"{workspace.name} waits for a place",
+        f"{whose} {queued.limit} at once. It is number {queued.position} in the queue.",
+        trouble,
+        follow=follow,
+        choices=in_the_way(workspace.name, queued.running, queued.stoppable),
+    )
+    return Outcome(BAD_GATEWAY, said, told=TOO_MANY)
+
+
+def _waking(name: str) -> Outcome:
+    message = "It was asleep. It opens here as soon as it answers."
+    said = Waiting(f"Waking {name}", message, follow=FOLLOW + name)
+    resting = Trouble(
+        f"{name} is asleep",
+        "Nobody used it for a while, so it was stopped. Its files are safe.",
+        f"start it here, or with 'codehub start {name}'",
+        sign=Sign.ASLEEP,
+        buttons=(act(name, "start", f"Start {name}"),),
+    )
+    return Outcome(UNAVAILABLE, said, wakes=True, resting=resting)
 
 
 def _held(found: Found) -> Outcome:
     workspace = found.workspace
-    highest = ceiling(workspace, found.read_at)
+    title, highest = f"{workspace.name} is held", ceiling(workspace, found.read_at)
     override = active_override(workspace, found.read_at)
     if override is not None and not workspace.declaration.pinned:
         message = f"An override keeps it at {highest} until {override.until:%Y-%m-%d %H:%M %Z}."
         advice = "an admin can end it with 'codehub override --clear'"
-        said = Trouble(f"{workspace.name} is held", message, advice, (override.reason,))
+        said = Trouble(title, message, advice, (override.reason,), sign=Sign.HELD)
         return Outcome(BAD_GATEWAY, said)
     commit = f", commit {found.commit[:12]}" if found.commit else ""
     message = f"Its spec keeps it at {highest}: {workspace.declaration.source}{commit}."
     advice = f"change desiredState in {workspace.declaration.source.file}"
-    return Outcome(BAD_GATEWAY, Trouble(f"{workspace.name} is held", message, advice))
+    return Outcome(BAD_GATEWAY, Trouble(title, message, advice, sign=Sign.HELD))
 
 
 def _where(workspace: Workspace) -> str:

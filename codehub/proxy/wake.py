@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from codehub.errors import Refused
+from codehub.errors import LimitReached, Refused
 from codehub.model.states import DesiredState, IntentSource
 from codehub.service.intent import set_desired
 from codehub.service.limits import DEFAULTS
+from codehub.telemetry.instruments import TRAFFIC
+from codehub.telemetry.traffic import Waking
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from codehub.service.limits import LimitDefaults
     from codehub.store.pool import Pool
 
 VISITOR = "visitor"
-"""Who asked, in the audit, as long as nobody logs in."""
+"""Who asked, in the audit, where nobody logs in."""
 
 
 @dataclass(frozen=True, slots=True)
 class WakeAnswer:
-    """Whether the workspace will come; if not, why, and what a person can do about it."""
+    """Whether the workspace will come; if not, why, and what a person can do about it.
+
+    `limit` is the limit that keeps it, which names those that run.
+    """
 
     coming: bool
     message: str = ""
     hint: str = ""
+    limit: LimitReached | None = None
 
 
-def waker(pool: Pool, limits: LimitDefaults = DEFAULTS) -> Callable[[str], Awaitable[WakeAnswer]]:
-    """The front's `wake` over a database."""
+class Wake(Protocol):
+    """Asks for a workspace by its name; who came and from where are for the audit."""
 
-    async def wake(name: str) -> WakeAnswer:
+    async def __call__(self, name: str, by: str = VISITOR, address: str = "") -> WakeAnswer: ...
+
+
+def waker(pool: Pool, limits: LimitDefaults = DEFAULTS) -> Wake:
+    """The way to wake workspaces of the hub in this database."""
+
+    async def wake(name: str, by: str = VISITOR, address: str = "") -> WakeAnswer:
         try:
             async with pool.connection() as conn:
                 await set_desired(
@@ -40,12 +50,15 @@ def waker(pool: Pool, limits: LimitDefaults = DEFAULTS) -> Callable[[str], Await
                     name,
                     DesiredState.RUNNING,
                     source=IntentSource.VISIT,
-                    by=VISITOR,
-                    reason="visited",
+                    by=by,
+                    reason=f"visited from {address}" if address else "visited",
                     limits=limits,
                 )
         except Refused as error:
-            return WakeAnswer(False, error.message, error.hint or "")
+            limit = error if isinstance(error, LimitReached) else None
+            TRAFFIC.wakes[Waking.LIMITED if limit is not None else Waking.REFUSED] += 1
+            return WakeAnswer(False, error.message, error.hint or "", limit)
+        TRAFFIC.wakes[Waking.ASKED] += 1
         return WakeAnswer(True)
 
     return wake

@@ -1,0 +1,1 @@
+"""Who is let in: passwords, logins, tokens, codes, and what a proxy remembers of them."""

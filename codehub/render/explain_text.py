@@ -33,6 +33,7 @@ TITLES: Final = {
     "coordinator": "Coordinator",
     "archive": "Archive",
     "back": "Way back",
+    "found": "Found again",
 }
 _INDENT: Final = max(len(title) for title in TITLES.values()) + 4
 

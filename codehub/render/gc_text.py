@@ -27,6 +27,8 @@ REASONS: Final = {
     Why.NEWER: "not older than the archive in use",
     Why.UNKNOWN_WORKSPACE: "the database does not know its workspace: it may be an older one "
     "(see 'codehub gc --confirm-restored')",
+    Why.UNRECORDED: "the database has no record of its operation: it may be newer than a backup "
+    "that was restored (see 'codehub gc --confirm-restored')",
     Why.OLDER: "older than the archive in use",
     Why.PURGED: "its workspace was deleted and the retention is over",
     Why.GIVEN_UP: "the database does not know its workspace, and that was confirmed",

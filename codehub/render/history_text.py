@@ -28,14 +28,19 @@ def history_text(revisions: Sequence[Revision], now: datetime) -> str:
 def _row(revision: Revision, now: datetime) -> tuple[str, ...]:
     commit = (revision.origin.commit or "-")[:12] + ("+" if revision.origin.dirty else "")
     when = ago(now - revision.created_at)
-    what = _changes(revision)
+    what = _what(revision)
     directory = clean(revision.origin.directory)
     return str(revision.id), when, clean(revision.author), commit, what, directory
 
 
-def _changes(revision: Revision) -> str:
+def _what(revision: Revision) -> str:
     if not revision.applied:
         return "failed: " + clean(revision.problems[0] if revision.problems else "unknown")
+    return changes(revision)
+
+
+def changes(revision: Revision) -> str:
+    """`6 created, 1 updated`: what an applied one did."""
     counts = [f"{revision.summary[key]} {key}d" for key in _SHOWN if revision.summary.get(key)]
     return ", ".join(counts) or "no workspace changed"
 

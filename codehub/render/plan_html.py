@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from codehub.model.plan import Plan
 
 
-def plan_html(plan: Plan) -> str:
-    """The page, whole."""
+def plan_html(plan: Plan, *, back: str = "") -> str:
+    """The page, whole; served by the hub, `back` is the address of the page that leads to it."""
     return render(
         "plan.html.j2",
         style="plan.css",
@@ -21,4 +21,5 @@ def plan_html(plan: Plan) -> str:
         words=words,
         short=short,
         passive=list(words.passive(plan)),
+        back=back,
     )

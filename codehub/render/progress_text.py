@@ -87,20 +87,27 @@ def block_lines(snapshot: Snapshot, *, width: int, height: int) -> list[str]:
 
 
 def settled_text(snapshot: Snapshot) -> str:
-    """The end of a wait: how many came to rest, and what holds those that did not get there."""
+    """The end of a wait: how many came to rest, and what holds those that did not get there.
+
+    Where nobody leads, nobody knows that any did.
+    """
     held = [each for each in snapshot.followed if isinstance(each.outcome, Held)]
     parts = [
         f"{clean(each.workspace.name)}: stays {each.workspace.status.phase}, {_note(each)}\n"
         for each in held
     ]
-    settled = sum(isinstance(each.outcome, Settled) for each in snapshot.followed)
+    rests = [each for each in snapshot.followed if isinstance(each.outcome, Settled)]
+    settled = len(rests) if snapshot.led else 0
     also = f", {len(held)} held" if held else ""
     return "".join(parts) + f"{counted(settled, 'workspace')} settled{also}.\n"
 
 
 def unfinished_text(snapshot: Snapshot, limit: str) -> str:
     """What a wait that ran out of time names: everything that is not done."""
-    names = ", ".join(f"{clean(each.workspace.name)} ({_state(each)})" for each in snapshot.moving)
+    failed = snapshot.failed
+    unseen = tuple(each for each in snapshot.followed if each not in failed)
+    missing = snapshot.moving if snapshot.led else unseen
+    names = ", ".join(f"{clean(each.workspace.name)} ({_state(each)})" for each in missing)
     lost = f"; {clean(snapshot.lost)}" if snapshot.lost else ""
     return f"not done after {limit}: {names}{lost}"
 

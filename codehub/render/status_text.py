@@ -9,7 +9,8 @@ import json
 from typing import TYPE_CHECKING
 
 from codehub.core.express import short
-from codehub.model.states import Operation, Phase
+from codehub.model.conditions import ConditionStatus
+from codehub.model.states import ErrorReason, Operation, Phase
 from codehub.render.table import table
 from codehub.render.words import ago, clean
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from codehub.model.workspace import Workspace
 
 FORMAT_VERSION = 1
+MOST_NAMES = 3
 HEAD = ("NAME", "OWNER", "PHASE", "DESIRED", "OPERATION", "SINCE", "DECLARED IN")
 
 
@@ -29,7 +31,7 @@ def status_text(state: HubState, workspaces: Sequence[Workspace], now: datetime)
     if not workspaces:
         return "No workspaces. 'codehub apply' loads the specs.\n" + _revision(state, now)
     body = table(HEAD, [_row(each, now) for each in workspaces])
-    errors = "".join(_error(each) for each in workspaces)
+    errors = "".join(_error(each) for each in workspaces) + _unreachable(workspaces)
     return body + ("\n" + errors if errors else "") + "\n" + _revision(state, now)
 
 
@@ -54,6 +56,38 @@ def _error(workspace: Workspace) -> str:
         return ""
     message = clean(status.error_message or "no message was kept")
     return f"{clean(workspace.name)}: {status.error_reason}: {message}\n"
+
+
+def _unreachable(workspaces: Sequence[Workspace]) -> str:
+    """What nobody could ask for, each cause once: it mostly is one for many."""
+    names: dict[str, list[str]] = {}
+    for each in workspaces:
+        for message in _silences(each):
+            names.setdefault(clean(message), []).append(clean(each.name))
+    return "".join(
+        f"{_several(affected)}: {ErrorReason.UNREACHABLE}: {message}\n"
+        for message, affected in names.items()
+    )
+
+
+def _silences(workspace: Workspace) -> list[str]:
+    """The messages of whatever gave no answer about it; an ERROR is told elsewhere."""
+    status = workspace.status
+    if status.phase is Phase.ERROR:
+        return []
+    told = [
+        each.message
+        for each in status.conditions.values()
+        if each.status is ConditionStatus.UNKNOWN and each.message
+    ]
+    if status.error_reason is ErrorReason.UNREACHABLE and status.error_message:
+        told.append(status.error_message)
+    return list(dict.fromkeys(told))
+
+
+def _several(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_NAMES])} and {more} more"
 
 
 def _revision(state: HubState, now: datetime) -> str:

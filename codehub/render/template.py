@@ -19,15 +19,27 @@ from codehub.resources import template_directory
 
 
 def render(template: str, *, style: str, **values: Any) -> str:
-    """The page, whole, with one style sheet in it."""
+    """The page, whole, with its style in it: one sheet, or several named with spaces between."""
     sheet, digest = _style(style)
     found = _environment().get_template(template)
     return found.render(style=sheet, style_hash=digest, **values)
 
 
+def style_hash(style: str) -> str:
+    """What a policy allows this style by."""
+    return _style(style)[1]
+
+
+@cache
+def script(name: str) -> str:
+    """A script of ours, as it is served."""
+    return (template_directory() / "script" / name).read_text(encoding="utf-8")
+
+
 @cache
 def _style(name: str) -> tuple[Markup, str]:
-    text = (template_directory() / "style" / name).read_text(encoding="utf-8")
+    sheets = (template_directory() / "style" / each for each in name.split())
+    text = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     # In a page that is one file, a hash is the only way to allow this style and no other.
     digest = b64encode(sha256(text.encode()).digest()).decode()
     return Markup(text), f"sha256-{digest}"

@@ -51,7 +51,9 @@ def valid_json(specs: SpecSet) -> str:
 
 def invalid_json(directory: str, problems: Sequence[Problem]) -> str:
     return _json(
-        valid=False, directory=directory, problems=[_plain(each) for each in in_order(problems)]
+        valid=False,
+        directory=directory,
+        problems=[problem_data(each) for each in in_order(problems)],
     )
 
 
@@ -60,7 +62,8 @@ def _json(**content: object) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _plain(problem: Problem) -> dict[str, object]:
+def problem_data(problem: Problem) -> dict[str, object]:
+    """One problem as plain data."""
     return {
         "file": problem.place.file,
         "line": problem.place.line or None,

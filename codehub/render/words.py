@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from codehub.core.express import short
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import timedelta
 
 # Controls, soft hyphen, Arabic letter mark, Mongolian vowel separator, zero widths, bidirectional
@@ -23,6 +24,7 @@ DECEPTIVE: Final = re.compile(
     "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_FIRST_WORD: Final = re.compile(r"[a-z0-9-]*")
 _NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -39,6 +41,14 @@ def _escape(match: re.Match[str]) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def capital(text: str, names: Collection[str] = ()) -> str:
+    """With a capital letter, unless it begins with one of these names: they stay as they are."""
+    begins = _FIRST_WORD.match(text)
+    if begins is not None and begins[0] in names:
+        return text
+    return text[:1].upper() + text[1:]
 
 
 def ago(span: timedelta) -> str:

@@ -190,7 +190,7 @@ apiVersion: codehub.dev/v1
 # The hub.
 spec:
   webhooks:
-  - events: [error]  # only these
+  - events: [workspace.error]  # only these
     # where to
     url: https://chat.example.org/hook
   - url: https://other.example.org/hook

@@ -85,7 +85,7 @@ def test_one_that_waits_for_a_limit_without_a_leader(text_snapshot: SnapshotAsse
         intent=Intent(DesiredState.RUNNING, IntentSource.SPEC, NOW - HOUR, "bob"),
         status=Status(Phase.STANDBY, NOW - HOUR, home_store_key=HOME, observed_generation=1),
     )
-    queued = Queued(2, 2, "alice", ("payments-api", "web"))
+    queued = Queued(2, 2, "alice", ("payments-api", "web"), ("payments-api", "web"))
     leader = Leadership(False, "build-1:4711", 3, NOW - DAY)
     text = explain_text(explained(row, queued=queued, leader=leader))
     assert text.index("no coordinator leads") < text.index("number 2 of those that wait")
@@ -192,7 +192,7 @@ def test_nothing_that_was_typed_elsewhere_moves_a_cursor() -> None:
 
 
 def test_an_explanation_for_scripts(text_snapshot: SnapshotAssertion) -> None:
-    text = explain_json(explained(archiving(), queued=Queued(1, 2, "alice", ("web",))))
+    text = explain_json(explained(archiving(), queued=Queued(1, 2, "alice", ("web",), ("web",))))
     data = json.loads(text)
     assert data["formatVersion"] == 1
     assert [each["kind"] for each in data["blockedBy"]] == [

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from codehub.model.conditions import Condition, ConditionName, ConditionStatus
 from codehub.model.revision import HubState, Origin, Revision
 from codehub.model.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.model.workspace import Status
@@ -58,6 +59,31 @@ FLEET = (
 
 def test_status(text_snapshot: SnapshotAssertion) -> None:
     text = status_text(HubState(revision=GOOD), FLEET, NOW)
+    assert "\x1b" not in text
+    assert text == text_snapshot
+
+
+AWAY = "the Docker engine did not answer in time"
+UNKNOWN = Condition(ConditionStatus.UNKNOWN, "Unreachable", AWAY)
+BLIND = Status(
+    Phase.RUNNING,
+    phase_changed_at=NOW,
+    conditions={ConditionName.VOLUME_READY: UNKNOWN, ConditionName.CONTAINER_READY: UNKNOWN},
+)
+STUCK = Status(
+    Phase.STANDBY,
+    operation=Operation.ARCHIVING,
+    phase_changed_at=NOW,
+    error_reason=ErrorReason.UNREACHABLE,
+    error_message="the archive store\x1b[31m does not answer",
+)
+
+
+def test_what_cannot_be_reached_is_told_once_for_all(text_snapshot: SnapshotAssertion) -> None:
+    blind = [workspace(f"w{number}", number=number, status=BLIND) for number in range(1, 6)]
+    fleet = (*blind, workspace("packing", number=6, status=STUCK), *FLEET)
+    text = status_text(HubState(revision=GOOD), fleet, NOW)
+    assert text.count(AWAY) == 1
     assert "\x1b" not in text
     assert text == text_snapshot
 

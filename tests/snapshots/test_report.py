@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -14,16 +16,18 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from codehub.model.report import ReportLine
 from codehub.model.states import Phase
-from codehub.render.pages import GENERIC, Trouble, Waiting, page, spoken
-from codehub.render.report_html import MOST_LINES, report_html
+from codehub.render.pages import GENERIC, Frame, Trouble, Waiting, page, spoken
+from codehub.render.report_html import MOST_LINES, report_html, report_served
 from codehub.render.report_json import report_json
-from codehub.render.report_markdown import report_markdown
+from codehub.render.report_markdown import report_markdown, sparkline
 from codehub.render.words import DECEPTIVE
 from tests.make import NOW
 from tests.snapshots import report_cases
 from tests.snapshots.test_plan_html import Page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from syrupy.assertion import SnapshotAssertion
 
 
@@ -82,6 +86,8 @@ def test_generic_pages(name: str, snapshot: SnapshotAssertion) -> None:
 
 PAGES = {
     "everything": lambda: report_html(report_cases.everything(), refresh=10),
+    "own": lambda: report_html(report_cases.everything(), own=True),
+    "busy": lambda: report_html(report_cases.busy()),
     "empty": lambda: report_html(report_cases.empty()),
     "hostile": lambda: report_html(report_cases.hostile()),
     "waiting": lambda: page(Waiting("a", "b", ("c",), 0.5)),
@@ -99,7 +105,8 @@ def test_a_page_is_well_formed_and_runs_and_loads_nothing(name: str) -> None:
     assert found.tags.count("link") == 1
     assert "lang" in names
     ids = [value for key, value in found.attributes if key == "id"]
-    labels = {value for key, value in found.attributes if key == "aria-labelledby"}
+    links = {"aria-labelledby", "aria-describedby"}
+    labels = {value for key, value in found.attributes if key in links}
     assert len(ids) == len(set(ids))
     assert labels <= set(ids)
 
@@ -117,9 +124,13 @@ def test_the_policy_allows_this_style_and_nothing_else(name: str) -> None:
 
 
 def test_every_column_of_a_table_has_a_header_and_every_row_too() -> None:
-    text = report_html(report_cases.everything())
-    assert text.count('scope="col"') == 7 + 5
-    assert text.count('scope="row"') == len(report_cases.everything().lines) + 2
+    report = report_cases.everything()
+    assert report.history is not None
+    text = report_html(report)
+    tables = {"workspaces": 7, "drift": 5, "people": 7, "numbers": 7}
+    assert text.count('scope="col"') == sum(tables.values())
+    rows = (report.lines, report.drift, report.owners, report.history.steps)
+    assert text.count('scope="row"') == sum(map(len, rows))
 
 
 def test_hostile_values_are_text_in_every_rendering() -> None:
@@ -132,6 +143,15 @@ def test_hostile_values_are_text_in_every_rendering() -> None:
     assert "<img" not in MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown)
     for text in (html, markdown, report_json(report)):
         assert "canary" not in text
+
+
+def test_hostile_names_are_text_in_charts_too() -> None:
+    html = report_html(report_cases.hostile())
+    charted = html.partition('class="strips"')[2].partition("</ul>")[0]
+    assert "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;&#34;" in charted
+    assert "\\u202e: RUNNING for 6d23h" in charted
+    assert "<script" not in html
+    assert 'href="/w/&lt;/title&gt;' in charted
 
 
 def test_a_hostile_message_stays_in_its_row_of_markdown() -> None:
@@ -150,6 +170,88 @@ def test_a_large_fleet_is_cut_on_the_page_and_whole_in_json() -> None:
     assert f"w{MOST_LINES - 1:04}" in text
     assert f"w{MOST_LINES:04}" not in text
     assert len(json.loads(report_json(report))["workspaces"]) == MOST_LINES + 20
+
+
+def test_markdown_is_short_enough_for_a_comment_however_large_the_fleet() -> None:
+    report = report_cases.busy(600)
+    text = report_markdown(report)
+    assert "… and 550 more; `codehub report --format json` has them all." in text
+    assert len(text) < 30_000
+
+
+def test_a_report_of_ones_own_has_the_workspaces_first_and_no_owners() -> None:
+    own = report_html(report_cases.everything(), own=True)
+    assert own.index('id="workspaces"') < own.index('id="history"')
+    assert 'id="people"' not in own
+    fleet = report_html(report_cases.everything())
+    assert fleet.index('id="workspaces"') > fleet.index('id="history"')
+    assert 'id="people"' in fleet
+
+
+def test_a_served_report_comes_with_the_policy_that_allows_it() -> None:
+    frame = Frame(person="alice", home="/")
+    served = report_served(report_cases.everything(), frame, refresh=30)
+    style = served.text.partition("<style>")[2].partition("</style>")[0]
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in served.policy
+    assert "script-src" not in served.policy
+    assert "Logged in as alice." in served.text
+
+
+def test_a_report_without_history_shows_no_charts() -> None:
+    report = replace(report_cases.everything(), history=None)
+    text = report_html(report)
+    assert "<svg" not in text
+    assert "Saved by TTL" not in text
+    assert "## Next" in report_markdown(report)
+    assert json.loads(report_json(report))["history"] is None
+
+
+def test_a_history_that_was_cut_says_so() -> None:
+    report = report_cases.everything()
+    assert report.history is not None
+    cut = replace(report, history=replace(report.history, cut=True))
+    assert "looks back less far" in report_html(cut)
+    assert "looks back less far" in report_markdown(cut)
+    assert "looks back less far" not in report_html(report)
+
+
+def test_json_adds_up() -> None:
+    data = json.loads(report_json(report_cases.everything()))
+    history = data["history"]
+    assert history["hoursRun"] == 753.5
+    for slices in (history["steps"], history["mix"]):
+        assert sum(each["hours"].get("RUNNING", 0) for each in slices) == pytest.approx(753.5)
+        assert sum(each["hoursSaved"] for each in slices) == pytest.approx(history["hoursSaved"])
+    assert sum(each["hoursRun"] for each in data["owners"]) == pytest.approx(753.5)
+    assert sum(each["hoursRun"] for each in data["workspaces"]) < 753.5  # one is deleted
+
+
+def test_every_field_of_the_json_is_documented() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "output-json.md"
+    section = page.read_text().partition("## codehub report\n")[2].partition("\n## ")[0]
+    known = set(re.findall(r"`…?(\w+)(?:\[\])?`", section))
+    found = set(fields(json.loads(report_json(report_cases.everything()))))
+    # Of other commands or common to all, names of phases, and words of progress.
+    found -= {"formatVersion", "field", "expected", "actual", "note", "words", "part"}
+    assert found - {each.value for each in Phase} <= known
+
+
+def fields(data: Any) -> Iterator[str]:
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield key
+            yield from fields(value)
+    elif isinstance(data, list):
+        for each in data:
+            yield from fields(each)
+
+
+@pytest.mark.parametrize(
+    ("values", "line"), [([0, 1, 2], "▁▅█"), ([5], "█"), ([0, 0], ""), ([], "")]
+)
+def test_sparklines(values: list[float], line: str) -> None:
+    assert sparkline(values) == line
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from codehub.model.decision import (
     Fail,
     Nothing,
     Recover,
+    Release,
     RemoveStrays,
     Retry,
     Rules,
@@ -68,7 +69,7 @@ MINUTE = timedelta(minutes=1)
 
 CONTAINERS = ["unknown", "absent", "exited", "running"]
 VOLUMES = ["unnamed", "unknown", "absent", "incomplete", "complete"]
-ARCHIVES = ["unnamed", "unknown", "absent", "present"]
+ARCHIVES = ["unnamed", "unknown", "absent", "damaged", "present"]
 DESIRED = ["RUNNING", "STANDBY", "ARCHIVED", "DELETED"]
 DECLARED = ["RUNNING", "STANDBY", "ARCHIVED"]
 OVERRIDES = ["none", "expired", *DECLARED]
@@ -114,6 +115,8 @@ def told(decision: Decision) -> str:
             return "continue"
         case Complete(phase=phase):
             return f"complete, {phase}"
+        case Release():
+            return "give way"
         case Undelete() | Settle() | RemoveStrays() | Nothing() | Wait():
             words = {"RemoveStrays": "remove strays"}
             name = type(decision).__name__
@@ -291,6 +294,50 @@ def _flying(
     context = HomeContext(restore_marker=status.archive_key)
     facts = seen(container, volume, archive, port_answered=True, strays=Presence(strays))
     return decide(workspace(status=replace(status, home_ctx=context)), facts, NOW, RULES)
+
+
+def test_giving_way(text_snapshot: SnapshotAssertion) -> None:
+    """What waits for an answer and has done nothing ends when something else is wanted."""
+
+    def rule(
+        operation: str, waits: str, target: str, container: str, volume: str
+    ) -> tuple[str, ...]:
+        reason, wait = _WAITS[waits]
+        status = kept(
+            volume,
+            "unknown",
+            phase=Phase.STANDBY,
+            operation=Operation(operation),
+            op_started_at=NOW,
+            op_id=OP,
+            error_reason=reason,
+            retry_at=NOW + wait,
+        )
+        row = workspace(desired=DesiredState(target), status=status)
+        facts = seen(container, volume, "unknown", idle=waits == "no more, and nothing runs")
+        return (told(decide(row, facts, NOW, RULES)),)
+
+    inputs = {
+        "operation": ["STARTING", "ARCHIVING", "STOPPING"],
+        "waits": list(_WAITS),
+        "target": DESIRED,
+        "container": CONTAINERS,
+        "volume": ["unknown", "absent", "complete"],
+    }
+    table = truth_table(inputs, ["decision"], rule, grouped=True)
+    silent = "for an answer"
+    assert rule("ARCHIVING", silent, "RUNNING", "absent", "complete") == ("give way",)
+    assert rule("ARCHIVING", silent, "DELETED", "absent", "complete") != ("give way",)
+    assert rule("STARTING", silent, "STANDBY", "unknown", "complete") != ("give way",)
+    assert table == text_snapshot
+
+
+_WAITS = {
+    "for an answer": (ErrorReason.UNREACHABLE, timedelta(seconds=9)),
+    "after a failure": (ErrorReason.ACTION_FAILED, timedelta(seconds=9)),
+    "no more": (ErrorReason.UNREACHABLE, timedelta(seconds=-1)),
+    "no more, and nothing runs": (ErrorReason.UNREACHABLE, timedelta(seconds=-1)),
+}
 
 
 def test_almost_complete(text_snapshot: SnapshotAssertion) -> None:
@@ -480,7 +527,7 @@ _SINCE: dict[str, dict[str, Any]] = {
     "progress after 90 s": _progress(at=_AT_90),
     "pulling the image": _progress(stage="pull"),
     "pulling, progress after 90 s": _progress(stage="pull", at=_AT_90),
-    "image there after 90 s": _progress(stage="pull", at=_AT_90, image_ready_at=_AT_90),
+    "image there after 90 s": _progress(stage="start", at=_AT_90),
     "tried again after 90 s": {"retry_at": NOW + timedelta(seconds=90)},
     "unknown for 90 s": _progress(blind_seconds=90),
     "unknown since 90 s, now 600 s": _progress(blind_since=_AT_90),

@@ -90,7 +90,8 @@ def _place(
     from codehub.service.checkup import Place
     from codehub.wiring import ARCHIVES, WORKSPACES, archive_store_url, enabled_runtimes
 
-    by_default = settings.archive_store_url is None
+    by_default, archives = settings.archive_store_url is None, choice.data / ARCHIVES
+    enabled = enabled_runtimes(choice, settings)
     redis = settings.redis_url
     return Place(
         data=choice.data,
@@ -99,10 +100,12 @@ def _place(
         trouble=no_server,
         redis_url=redis.get_secret_value() if redis else None,
         archive_url=archive_store_url(choice, settings),
-        archives_are_new=by_default and not (choice.data / ARCHIVES).exists(),
-        root=choice.data / WORKSPACES
-        if Runtime.PROCESS in enabled_runtimes(choice, settings)
-        else None,
+        archives_are_new=by_default and not choice.exists and not archives.exists(),
+        root=choice.data / WORKSPACES if Runtime.PROCESS in enabled else None,
+        docker=Runtime.DOCKER in enabled,
+        docker_asked_for=settings.runtime_enabled is not None or not choice.embedded,
+        docker_host=settings.docker_host,
+        secrets=settings.secrets_dir,
         sources={} if trouble else setting_sources(),
         settings_trouble=trouble,
     )

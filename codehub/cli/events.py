@@ -50,6 +50,12 @@ def command(
     output: Annotated[
         EventsFormat, typer.Option("--format", help="Lines to read, or one JSON object a line.")
     ] = EventsFormat.TEXT,
+    access: Annotated[
+        bool, typer.Option("--access", help="Logins, refused ones, and tokens instead.")
+    ] = False,
+    user: Annotated[
+        str | None, typer.Option("--user", help="With --access: only of this user.")
+    ] = None,
     hub: HubOption = None,
     data: DataOption = None,
 ) -> None:
@@ -60,10 +66,40 @@ def command(
     from codehub.cli.hubs import require_hub
 
     start = _start(since)
+    if access or user is not None:
+        _require_sense(name, follow=follow, access=access)
     choice = require_hub(hub, data)
+    if access:
+        _show_access(choice, user, start, limit, output)
+        return
     # Ctrl-C is how one stops following: nothing was interrupted.
     with suppress(*([KeyboardInterrupt] if follow else [])):
         asyncio.run(_show(choice, name, start, limit, output, follow=follow))
+
+
+def _require_sense(name: str | None, *, follow: bool, access: bool) -> None:
+    """What --access goes with, and what it does not."""
+    from codehub.errors import UsageError
+
+    if not access:
+        raise UsageError("--user goes with --access", hint="say --access --user NAME")
+    if name is not None:
+        raise UsageError("logins are of users, not of workspaces", hint="say --user NAME")
+    if follow:
+        raise UsageError("--access cannot follow", hint="leave out --follow, and ask again later")
+
+
+def _show_access(
+    choice: HubChoice,
+    user: str | None,
+    start: int | timedelta | None,
+    limit: int | None,
+    output: EventsFormat,
+) -> None:
+    from codehub.cli.events_access import show_access
+
+    most = limit or (LATEST if start is None else None)
+    asyncio.run(show_access(choice, user, start, most, as_json=output is EventsFormat.JSON))
 
 
 async def _show(

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import logging
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Final
 
+from codehub.cli.addresses import noted
+from codehub.cli.front import serve_front
 from codehub.cli.narrating import greet, narrate_until
+from codehub.cli.runtimes import choose_runtimes
 from codehub.cli.services import keep_running, open_services
 from codehub.cli.serving import (
     beside,
     check_specs,
     log_to_stderr,
     open_parts,
+    run_serving,
     say,
     stoppable,
     until_signal,
@@ -24,26 +28,17 @@ from codehub.cli.serving import (
 from codehub.config import load_settings
 from codehub.coordinator.coordinator import Coordinator
 from codehub.errors import CodeHubError, Conflict, FenceLost, Unreachable
-from codehub.model.workspace import Runtime
-from codehub.proxy.activity import ActivityBuffer
-from codehub.proxy.front import Front
-from codehub.proxy.routes import Routes
-from codehub.proxy.wake import waker
-from codehub.service.rules import limits_of
-from codehub.store.hubs import ensure_hub_id
-from codehub.store.pool import Pool
-from codehub.wiring import PAGES, HubChoice
+from codehub.proxy.process import Listening
+from codehub.telemetry.exposition import listen
+from codehub.wiring import HubChoice
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
-    from uuid import UUID
 
     from codehub.cli.services import Services
+    from codehub.cli.up import RuntimeChoice
     from codehub.config import Settings
-    from codehub.coordinator.coordinator import Parts
-    from codehub.model.runtime import Upstream
-    from codehub.ports import Runtime as RuntimePort
 
 LEADING: Final = 15.0
 """Seconds that a stop waits for leadership."""
@@ -57,6 +52,7 @@ class Wishes:
     specs: Path
     data: Path | None
     port: int
+    runtime: RuntimeChoice
     detach: bool
 
 
@@ -67,7 +63,7 @@ def run_everything(wishes: Wishes) -> None:
     choice = HubChoice((wishes.data or settings.codehub_data).absolute())
     log_to_stderr(logging.WARNING)
     with _alone(choice.data), stoppable(), open_services(choice, settings) as services:
-        asyncio.run(_run(choice, settings, services, wishes))
+        run_serving(_run(choice, settings, services, wishes))
     say("Stopped.")
 
 
@@ -97,17 +93,22 @@ def _lock_file(data: Path) -> IO[str]:
 
 
 async def _run(choice: HubChoice, settings: Settings, services: Services, wishes: Wishes) -> None:
-    enabled = settings.runtime_enabled or frozenset({Runtime.PROCESS})
-    with until_signal() as ended:
+    enabled = await choose_runtimes(wishes.runtime, settings, services.database_url)
+    chosen = settings.model_copy(update={"runtime_enabled": enabled})
+    with until_signal() as ended, ExitStack() as stack:
         # The front first: where its port is taken, no workspace is started.
         async with (
+            listen(settings.metrics_listen),
             open_parts(choice, settings, services, enabled, wishes.specs, None) as parts,
-            _front(choice, parts, wishes.port) as port,
+            serve_front(
+                choice, chosen, services, parts.signals, Listening(port=wishes.port)
+            ) as port,
         ):
+            stack.enter_context(noted(choice.data, port))
             leading = asyncio.Event()
             coordinator = Coordinator(parts, on_change=partial(_note, leading))
             async with beside(ended, coordinator.run(), keep_running(services.embedded)):
-                greet(choice.data, wishes.specs, port)
+                greet(choice.data, wishes.specs, port, enabled)
                 await narrate_until(ended, parts.database_url, port, coordinator)
                 if not wishes.detach:
                     await _put_to_sleep(coordinator, leading, ended)
@@ -120,56 +121,17 @@ def _note(leading: asyncio.Event, leads: bool) -> None:
         leading.clear()
 
 
-@asynccontextmanager
-async def _front(choice: HubChoice, parts: Parts, port: int) -> AsyncIterator[int]:
-    settings = parts.settings
-    async with Pool(parts.database_url, size=4, checked=True) as pool:
-        front = Front(
-            routes=Routes(pool, _Upstreams(parts, pool).find),
-            pages=choice.data / PAGES,
-            activity=ActivityBuffer(parts.signals, pool, settings),
-            wake=waker(pool, limits_of(settings)),
-            port=port,
-        )
-        try:
-            yield await front.start()
-        finally:
-            await front.stop()
-
-
-class _Upstreams:
-    """Where workspaces answer, through runtimes of the front's own."""
-
-    def __init__(self, parts: Parts, pool: Pool) -> None:
-        self._parts = parts
-        self._pool = pool
-        self._runtimes: Sequence[RuntimePort] | None = None
-
-    async def find(self, workspace_id: UUID) -> Upstream | None:
-        for runtime in await self._open():
-            found = await runtime.upstream(workspace_id)
-            if found is not None:
-                return found
-        return None
-
-    async def _open(self) -> Sequence[RuntimePort]:
-        if self._runtimes is None:
-            async with self._pool.connection() as conn:
-                hub_id = await ensure_hub_id(conn)
-            self._runtimes = tuple((await self._parts.runtimes(hub_id)).values())
-        return self._runtimes
-
-
 async def _put_to_sleep(
     coordinator: Coordinator, leading: asyncio.Event, ended: asyncio.Event
 ) -> None:
-    """Stop the workspaces; a second signal leaves the rest of them running."""
+    """Stop the workspaces; a second signal leaves the others running, one more ends it all."""
     ended.clear()
     say("Stopping workspaces (Ctrl-C again leaves them running) …")
     stopping = asyncio.create_task(_stop_all(coordinator, leading))
     again = asyncio.create_task(ended.wait())
     await asyncio.wait({stopping, again}, return_when=asyncio.FIRST_COMPLETED)
     again.cancel()
+    ended.set()
     if not stopping.done():
         stopping.cancel()
         await asyncio.gather(stopping, return_exceptions=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +13,7 @@ from codehub.cli.options import DataOption, HubOption
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codehub.config import Settings
-    from codehub.model.explanation import Customs, Explanation
+    from codehub.model.explanation import Explanation
 
 
 class ExplainFormat(StrEnum):
@@ -47,26 +45,10 @@ def command(
 async def _explain(name: str, hub: str | None, data: Path | None) -> Explanation:
     from codehub.cli.hubs import require_hub
     from codehub.config import load_settings
-    from codehub.service.explaining import explain_workspace
+    from codehub.service.explaining import customs_of, explain_workspace
     from codehub.service.rules import limits_of
     from codehub.wiring import open_hub
 
     settings = load_settings()
     async with open_hub(require_hub(hub, data)) as conn:
         return await explain_workspace(conn, name, customs_of(settings), limits_of(settings))
-
-
-def customs_of(settings: Settings) -> Customs:
-    """The settings that an explanation depends on."""
-    from codehub.model.explanation import Customs
-    from codehub.service.planning import plan_options
-    from codehub.service.rules import rules_of
-
-    looks = 2 * settings.coordinator_ttl_interval + settings.activity_flush_interval
-    return Customs(
-        options=plan_options(settings, frozenset()),
-        rules=rules_of(settings),
-        remind=timedelta(seconds=settings.ttl_reminder_seconds),
-        # Two looks that failed, and what one look itself may take.
-        stale=timedelta(seconds=looks),
-    )

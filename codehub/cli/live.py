@@ -42,6 +42,11 @@ COLOURS: Final = {
     r"\b(ERROR|DELETED)\b": "red",
     r"\b[A-Z_]+ING\b(?<!RUNNING)(?<!PENDING)": "cyan",
 }
+GOES_ON: Final = "nothing is undone, the hub goes on; 'codehub status --watch' follows it"
+START_ONE: Final = (
+    "no coordinator is running, and what was asked for is kept until one does: "
+    "start 'codehub up' or 'codehub serve coordinator'"
+)
 
 
 class View(Protocol):
@@ -51,7 +56,10 @@ class View(Protocol):
 
 
 async def wait_until_settled(choice: HubChoice, names: Sequence[str], seconds: int) -> bool:
-    """Show them until nothing moves or the time is over; False if any failed or is not done."""
+    """Show them until nothing moves or the time is over; False if any failed or is not done.
+
+    While nobody leads, what is stored may be old: that nothing moves then says nothing.
+    """
     from codehub.service.settling import follow
     from codehub.wiring import open_hub
 
@@ -60,11 +68,17 @@ async def wait_until_settled(choice: HubChoice, names: Sequence[str], seconds: i
         with ExitStack() as stack:
             view = _view(stack, told=True)
             found = follow(
-                lambda: open_hub(choice), names, customs=_customs(), patience=float(seconds)
+                lambda: open_hub(choice),
+                names,
+                customs=_customs(),
+                patience=float(seconds),
+                endless=True,
             )
             async with aclosing(found) as snapshots:
                 async for last in snapshots:
                     view.show(last)
+                    if last.over and last.led:
+                        break
     except asyncio.CancelledError:
         raise Interrupted(
             "interrupted: nothing is undone; the hub goes on", hint="see 'codehub status --watch'"
@@ -175,14 +189,14 @@ def _conclude(last: Snapshot, seconds: int) -> bool:
             failed = each.outcome
             said = f"{each.workspace.name} is in ERROR: {failed.reason}: {failed.message}"
             complain(CodeHubError(said, hint=failed.advice))
-    if not last.over:
+    done = last.over and last.led
+    if not done:
         complain(
             CodeHubError(
-                unfinished_text(last, duration(seconds)),
-                hint="nothing is undone, the hub goes on; 'codehub status --watch' follows it",
+                unfinished_text(last, duration(seconds)), hint=GOES_ON if last.led else START_ONE
             )
         )
-    return last.over and not last.failed
+    return done and not last.failed
 
 
 def _trouble(snapshot: Snapshot) -> str:

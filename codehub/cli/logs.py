@@ -66,31 +66,34 @@ async def _find(choice: HubChoice, name: str) -> tuple[Workspace, str]:
 
 
 def _runtime(choice: HubChoice, workspace: Workspace, hub_id: str) -> Runtime:
-    """The runtime, where it is one of this machine's; looking claims no data root."""
-    from codehub.adapters.process import ProcessRuntime
+    """The runtime, to read from."""
+    from codehub.config import load_settings
     from codehub.errors import CodeHubError
-    from codehub.model.workspace import Runtime as Kind
-    from codehub.wiring import WORKSPACES
+    from codehub.wiring import runtime_to_look
 
     kind = workspace.declaration.runtime
-    if kind is not Kind.PROCESS:
+    found = runtime_to_look(choice, load_settings(), kind, hub_id)
+    if found is None:
         raise CodeHubError(
             f"{workspace.name} runs on {kind}, whose output this version cannot show",
             hint=f"use the tools of {kind} on its machine",
         )
-    return ProcessRuntime(choice.data / WORKSPACES, hub_id)
+    return found
 
 
 async def _runs(runtime: Runtime, workspace: Workspace, choice: HubChoice) -> bool:
     """Whether it runs now. A hub whose workspaces are elsewhere has no root of its own here."""
     from codehub.errors import NotFound, Unreachable
+    from codehub.model.workspace import Runtime as Kind
     from codehub.wiring import WORKSPACES
 
     root = choice.data / WORKSPACES
     try:
         return await runtime.upstream(workspace.id) is not None
     except Unreachable as error:
-        if await asyncio.to_thread(root.exists):
+        if workspace.declaration.runtime is not Kind.PROCESS or await asyncio.to_thread(
+            root.exists
+        ):
             raise
         raise NotFound(
             f"{workspace.name} has not run on this machine: there is no {root}",
@@ -124,7 +127,20 @@ def _conclude(workspace: Workspace, *, shown: bool, running: bool, follow: bool)
         typer.echo(f"codehub: {name} runs and has written nothing yet", err=True)
     if not shown and not running:
         raise NotFound(
-            f"there is no output of {name} on this machine: it has not run here, or its output "
-            "went when its home was archived",
+            f"there is no output of {name} on this machine: {_why_silent(workspace)}",
             hint=f"'codehub explain {name}' tells where it stands",
         )
+
+
+def _why_silent(workspace: Workspace) -> str:
+    """What became of the output, as far as the hub knows what became of the workspace."""
+    from codehub.model.workspace import Runtime as Kind
+
+    status = workspace.status
+    if status.error_message:
+        return f"the last try failed ({status.error_message})"
+    if status.archive_key is not None:
+        return "it has not run here, or its output went when its home was archived"
+    if workspace.declaration.runtime is Kind.DOCKER:
+        return "it has not run here, or its output went with its container"
+    return "it has not run here"

@@ -12,15 +12,19 @@ from codehub.adapters.process import NOTICE
 from codehub.cli.serving import say
 from codehub.errors import CodeHubError
 from codehub.model.events import EventKind
-from codehub.model.states import Phase
+from codehub.model.states import Operation, Phase
+from codehub.model.workspace import Runtime
 from codehub.render.words import clean
 from codehub.service.following import begin, follow
+from codehub.service.links import create_login_link
+from codehub.store.access import first_person
 from codehub.store.connect import connect
 from codehub.store.workspaces import read_workspaces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from uuid import UUID
 
     from codehub.coordinator.coordinator import Coordinator
     from codehub.model.events import Event
@@ -29,71 +33,130 @@ if TYPE_CHECKING:
 SHOWN: Final = 20
 STANDING: Final = 5.0
 """Seconds after which it is said that something keeps us from leading."""
+INVITING: Final = 10.0
+"""Seconds that what happens waits for the login link, which stands below the address."""
 
 
-def greet(data: Path, specs: Path, port: int) -> None:
+def greet(data: Path, specs: Path, port: int, enabled: frozenset[Runtime]) -> None:
     """Where everything is."""
     say(f"CodeHub {__version__}")
     say(f"  specs   {specs} (changes are loaded as they are saved)")
     say(f"  data    {data}")
-    say(f"  note    {NOTICE}")
+    say(f"  runs on {', '.join(sorted(enabled))}")
+    if Runtime.PROCESS in enabled:
+        say(f"  note    {NOTICE}")
     say("")
-    say(f"  Open http://127.0.0.1:{port}/  (Ctrl-C stops everything)")
-    say("")
+    say(f"  Open http://localhost:{port}/  (Ctrl-C stops everything)")
 
 
 async def narrate_until(
     ended: asyncio.Event, database_url: str, port: int, coordinator: Coordinator
 ) -> None:
     """Tell what happens, and what keeps it from happening, until `ended` is set."""
-    telling = asyncio.create_task(_narrate(database_url, port))
+    inviting = asyncio.create_task(_invite(database_url, port))
+    telling = asyncio.create_task(_narrate(database_url, port, inviting))
     warning = asyncio.create_task(_say_what_is_wrong(coordinator))
     try:
         await ended.wait()
     finally:
-        for task in (telling, warning):
+        for task in (telling, warning, inviting):
             task.cancel()
-        await asyncio.gather(telling, warning, return_exceptions=True)
+        await asyncio.gather(telling, warning, inviting, return_exceptions=True)
 
 
-async def _narrate(database_url: str, port: int) -> None:
+async def _invite(database_url: str, port: int) -> None:
+    """A way in without a password, as soon as the specs say who there is."""
+    while True:
+        with suppress(CodeHubError):
+            async with await connect(database_url) as conn:
+                person = await first_person(conn)
+                if person is not None:
+                    code = await create_login_link(conn, person.name, by="codehub up")
+                    role = "an admin" if person.is_admin else "no admin is declared"
+                    say(f"  Log in as {person.name} ({role}), once, within 15 minutes:")
+                    say(f"  http://localhost:{port}/login/link?code={code}")
+                    return
+        await asyncio.sleep(0.5)
+
+
+async def _narrate(database_url: str, port: int, inviting: asyncio.Task[None]) -> None:
     """What happens to workspaces, line by line; a lost database is told by others."""
+    await asyncio.wait({inviting}, timeout=INVITING)
+    say("")
     clock = asyncio.get_running_loop().time
-    follower = None
+    follower, narrator = None, Narrator(port)
     while True:
         with suppress(CodeHubError):
             async with await connect(database_url) as conn:
                 if follower is None:
                     follower = await begin(conn, None, clock)
-                    _show(await read_workspaces(conn), port)
+                    narrator.show(await read_workspaces(conn))
                 async for fresh in follow(conn, follower, None):
-                    for event in fresh:
-                        _tell(event, port)
+                    narrator.tell(fresh)
         await asyncio.sleep(1)
 
 
-def _show(workspaces: Sequence[Workspace], port: int) -> None:
-    """What is there already; the rest of a long list is in the report."""
-    live = [each for each in workspaces if each.status.phase is not Phase.DELETED]
-    for each in live[:SHOWN]:
-        _line(datetime.now(UTC), each.name, _with_address(each.name, each.status.phase, port))
-    if len(live) > SHOWN:
-        say(f"          and {len(live) - SHOWN} more: 'codehub status' lists them")
+class Narrator:
+    """Says what happens to workspaces.
 
+    A container that runs makes a workspace RUNNING before its port answers. People go where they
+    are sent at once, so its address is said when STARTING is over.
+    """
 
-def _tell(event: Event, port: int) -> None:
-    if event.kind is EventKind.PHASE:
-        _line(event.at, event.workspace, _with_address(event.workspace, event.new, port))
-    elif event.kind is EventKind.ERROR:
-        _line(event.at, event.workspace, f"{event.new}: {clean(event.reason)}")
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._starting: set[UUID] = set()
+        self._unanswered: dict[UUID, str] = {}
+
+    def show(self, workspaces: Sequence[Workspace]) -> None:
+        """What is there already; the rest of a long list is in the report."""
+        live = [each for each in workspaces if each.status.phase is not Phase.DELETED]
+        now = datetime.now(UTC)
+        for each in live:
+            if each.status.operation is Operation.STARTING:
+                self._starting.add(each.id)
+                if each.status.phase is Phase.RUNNING:
+                    self._unanswered[each.id] = each.name
+        for each in live[:SHOWN]:
+            phase, starts = each.status.phase.value, each.id in self._starting
+            text = Operation.STARTING.value if starts else self._with_address(each.name, phase)
+            _line(now, each.name, text)
+        if len(live) > SHOWN:
+            say(f"          and {len(live) - SHOWN} more: 'codehub status' lists them")
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """What is new; the events of one write are always among the same ones."""
+        for each in events:
+            if each.kind is EventKind.PHASE:
+                self._tell_phase(each)
+            elif each.kind is EventKind.ERROR:
+                _line(each.at, each.workspace, f"{each.new}: {clean(each.reason)}")
+            elif each.kind is EventKind.OPERATION:
+                self._note(each)
+        for answered in self._unanswered.keys() - self._starting:
+            name = self._unanswered.pop(answered)
+            _line(events[-1].at, name, self._with_address(name, Phase.RUNNING.value))
+
+    def _note(self, event: Event) -> None:
+        if event.new == Operation.STARTING:
+            self._starting.add(event.workspace_id)
+        else:
+            self._starting.discard(event.workspace_id)
+
+    def _tell_phase(self, event: Event) -> None:
+        self._unanswered.pop(event.workspace_id, None)
+        if event.new == Phase.RUNNING and event.workspace_id in self._starting:
+            self._unanswered[event.workspace_id] = event.workspace
+        else:
+            _line(event.at, event.workspace, self._with_address(event.workspace, event.new))
+
+    def _with_address(self, name: str, phase: str) -> str:
+        running = phase == Phase.RUNNING
+        return f"{phase}  http://localhost:{self._port}/w/{name}/" if running else phase
 
 
 def _line(at: datetime, name: str, text: str) -> None:
     say(f"{at.astimezone():%H:%M:%S}  {clean(name):<20} {text}")
-
-
-def _with_address(name: str, phase: str, port: int) -> str:
-    return f"{phase}  http://127.0.0.1:{port}/w/{name}/" if phase == Phase.RUNNING else str(phase)
 
 
 async def _say_what_is_wrong(coordinator: Coordinator) -> None:

@@ -48,21 +48,30 @@ def command(
     ] = False,
     hub: HubOption = None,
     data: DataOption = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            help="Ask the hub at this address, with the token in CODEHUB_TOKEN.",
+        ),
+    ] = None,
 ) -> None:
     """Show what applying the specs would change, and why. Changes nothing.
 
-    Without a hub (--hub, DATABASE_URL or an embedded one in .codehub) it plans against an
-    empty one, and says so.
+    Without a hub (--hub, --server or CODEHUB_SERVER, DATABASE_URL, or an embedded one in .codehub)
+    it plans against an empty one, and says so.
 
     Example: codehub plan specs --format md --out plan.md
     """
-    from codehub.cli.planned import Wish, moment, plan_for, render_plan
+    from codehub.cli.planned import Wish, plan_for
     from codehub.cli.printing import colorful, deliver, write_file
     from codehub.core.plan import exit_code as code_of
+    from codehub.render.plan_formats import render_plan
+    from codehub.service.planning import moment
 
     now = datetime.now(UTC)
     until = moment(as_of, now) if as_of else None
-    wish = Wish(directory, ref, hub, data, until, target, show_env)
+    wish = Wish(directory, ref, hub, data, until, target, show_env, server=server)
     plan = plan_for(wish, now)
     text = render_plan(plan, output, color=out is None and colorful())
     if save is not None:

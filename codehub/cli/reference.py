@@ -19,7 +19,13 @@ Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 an error,
 line, 130 interrupted; `plan --exit-code` has more. `--debug` shows where an
 error came from. `codehub --install-completion` sets up your shell.
 """
-SUBCOMMANDS = {"db": ("upgrade", "current"), "serve": ("coordinator",)}
+SUBCOMMANDS = {
+    "user": ("hash-password",),
+    "token": ("create", "list", "revoke"),
+    "webhooks": ("list", "test", "retry"),
+    "db": ("upgrade", "current"),
+    "serve": ("coordinator",),
+}
 
 
 def commands_page() -> str:

@@ -57,8 +57,13 @@ def open_services(choice: HubChoice, settings: Settings) -> Iterator[Services]:
 
 
 async def keep_running(servers: tuple[EmbeddedServer, ...]) -> None:
-    """Start again what died, at the same address; for ever, until cancelled."""
+    """Start again what died, at the same address; for ever, until cancelled.
+
+    Where no server is embedded there is nothing to do, and still no end: whoever waits for it
+    would take that for the end of the whole.
+    """
     await asyncio.gather(*(_keep(each) for each in servers))
+    await asyncio.Event().wait()
 
 
 async def _keep(server: EmbeddedServer) -> None:

@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
 
+from codehub import __version__
+from codehub.adapters.http_post import HttpPost
 from codehub.adapters.process import NOTICE
 from codehub.adapters.redis import RedisSignals
 from codehub.cli.services import keep_running, open_services
@@ -21,13 +22,16 @@ from codehub.coordinator.coordinator import Coordinator, Parts
 from codehub.errors import UsageError
 from codehub.jobs.mover import JobMover
 from codehub.model.workspace import Runtime
+from codehub.service.threads import LooseExecutor
+from codehub.telemetry.exposition import listen
+from codehub.telemetry.logs import set_up
 from codehub.wiring import (
     PAGES,
+    RuntimeOpener,
     archive_store_url,
     claim_archive_store,
     enabled_runtimes,
     find_hub,
-    open_runtimes,
 )
 
 if TYPE_CHECKING:
@@ -48,10 +52,15 @@ def serve_coordinator(
     check_specs(specs)
     log_to_stderr(logging.INFO)
     enabled = enabled_runtimes(choice, settings)
+    warn_of_process_runtime(enabled)
+    with stoppable(), open_services(choice, settings) as services:
+        run_serving(_coordinate(choice, settings, services, specs, ref))
+
+
+def warn_of_process_runtime(enabled: frozenset[Runtime]) -> None:
+    """Whoever lets specs run processes is told that nothing keeps these apart."""
     if Runtime.PROCESS in enabled:
         typer.echo(f"codehub: {NOTICE}", err=True)
-    with stoppable(), open_services(choice, settings) as services:
-        asyncio.run(_coordinate(choice, settings, services, specs, ref))
 
 
 async def _coordinate(
@@ -63,7 +72,10 @@ async def _coordinate(
 ) -> None:
     enabled = enabled_runtimes(choice, settings)
     with until_signal() as ended:
-        async with open_parts(choice, settings, services, enabled, specs, ref) as parts:
+        async with (
+            listen(settings.metrics_listen),
+            open_parts(choice, settings, services, enabled, specs, ref) as parts,
+        ):
             works = (Coordinator(parts).run(), keep_running(services.embedded))
             async with beside(ended, *works):
                 await ended.wait()
@@ -105,10 +117,11 @@ async def open_parts(
         yield Parts(
             settings=settings,
             database_url=services.database_url,
-            runtimes=partial(open_runtimes, choice, enabled),
+            runtimes=RuntimeOpener(choice, settings, enabled, services.database_url).open,
             store=claim_archive_store(choice, settings),
             mover=JobMover(store_url, os.environ),
             signals=signals,
+            notifier=HttpPost(f"CodeHub/{__version__}"),
             enabled=enabled,
             pages=choice.data / PAGES,
             specs=specs,
@@ -118,12 +131,39 @@ async def open_parts(
         await signals.close()
 
 
+class Impatient(KeyboardInterrupt):
+    """Ctrl-C once more, while the first one is being heeded."""
+
+
+_abandoned: Final[list[asyncio.Runner]] = []
+"""Event loops that somebody did not want to wait for; what is in them must not be tidied up."""
+
+
+def run_serving(work: Coroutine[Any, Any, None]) -> None:
+    """Run it to its end and close its event loop; an impatient one leaves that as it is.
+
+    A thread that hangs, on a dead disk perhaps, is awaited for a moment only.
+    """
+    runner = asyncio.Runner()
+    runner.get_loop().set_default_executor(LooseExecutor())
+    try:
+        runner.run(work)
+    except Impatient:
+        _abandoned.append(runner)
+        _ignore_signals()
+        raise
+    except BaseException:
+        runner.close()
+        raise
+    runner.close()
+
+
 @contextmanager
 def stoppable() -> Iterator[None]:
     """A signal ends the block, and well: it is how a server is meant to end.
 
     It ends it once. Whoever grows impatient while services are being stopped does not keep them
-    from it, and so leaves none behind.
+    from it, and so leaves none behind; after that nothing is waited for any more.
     """
 
     def interrupt(*_: object) -> None:
@@ -132,8 +172,11 @@ def stoppable() -> Iterator[None]:
 
     before = {each: signal.signal(each, interrupt) for each in _endings()}
     try:
-        with suppress(KeyboardInterrupt):
-            yield
+        yield
+    except Impatient:
+        _leave()
+    except KeyboardInterrupt:
+        pass
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -141,10 +184,20 @@ def stoppable() -> Iterator[None]:
 
 @contextmanager
 def until_signal() -> Iterator[asyncio.Event]:
-    """An event that a signal sets, each time it comes; after this block signals do nothing."""
+    """An event that a signal sets; after this block signals do nothing.
+
+    Ctrl-C while it is set ends everything at once. Not so other signals: a terminal that is closed
+    may send its own twice.
+    """
     loop, ended, endings = asyncio.get_running_loop(), asyncio.Event(), _endings()
+
+    def interrupt() -> None:
+        if ended.is_set():
+            raise Impatient
+        ended.set()
+
     for number in endings:
-        loop.add_signal_handler(number, ended.set)
+        loop.add_signal_handler(number, interrupt if number is signal.SIGINT else ended.set)
     try:
         yield ended
     finally:
@@ -162,6 +215,15 @@ def _endings() -> list[signal.Signals]:
 def _ignore_signals() -> None:
     for each in _endings():
         signal.signal(each, signal.SIG_IGN)
+
+
+def _leave() -> NoReturn:
+    """End the process here and now: at a usual end, Python waits for every thread."""
+    say("Stopped at once.", err=True)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(0)
 
 
 def check_specs(specs: Path | None) -> None:
@@ -184,14 +246,8 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def log_to_stderr(level: int) -> None:
-    """One line for each thing that happens, with its time."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        datefmt="%H:%M:%S",
-    )
-    logging.getLogger("codehub").setLevel(level)
-    # Its worker tells of every refused connection while the database is away; the leader does too.
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
-    logging.getLogger("watchfiles").setLevel(logging.WARNING)
+    """One line for each thing that happens, from `level` on, unless the settings say otherwise."""
+    settings = load_settings()
+    if settings.log_level is not None:
+        level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    set_up(sys.stderr, form=settings.log_format, level=level)

@@ -19,8 +19,8 @@ def command(
 
     Example: codehub show plan.json --format html --out plan.html
     """
-    from codehub.cli.planned import render_plan
     from codehub.cli.printing import colorful, deliver
+    from codehub.render.plan_formats import render_plan
     from codehub.service.saved import read_plan_file
 
     saved = read_plan_file(plan)

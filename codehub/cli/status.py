@@ -45,10 +45,10 @@ def command(
     if watching:
         _watch(name, output, hub, data)
         return
-    from codehub.cli.hubs import stored_state
+    from codehub.render.progress_text import NOBODY_LEADS
     from codehub.render.status_text import status_data, status_json, status_text
 
-    state = stored_state(hub, data)
+    state, led = _look(hub, data)
     workspaces = _chosen(state, name)
     if output is StatusFormat.JSON:
         typer.echo(status_json(state, workspaces))
@@ -58,6 +58,27 @@ def command(
         typer.echo(yaml.safe_dump(status_data(state, workspaces), sort_keys=False), nl=False)
     else:
         typer.echo(status_text(state, workspaces, datetime.now(UTC)), nl=False)
+        if not led:
+            typer.echo(NOBODY_LEADS)
+
+
+def _look(hub: str | None, data: Path | None) -> tuple[HubState, bool]:
+    """What is stored, and whether a coordinator keeps it true."""
+    from codehub.cli.hubs import require_hub
+    from codehub.store.advisory import somebody_leads
+    from codehub.store.hubs import read_hub_state
+    from codehub.wiring import open_hub
+
+    choice = require_hub(hub, data)
+    # Not the task's result: asyncio would format it, and that takes longer than reading does.
+    kept: list[tuple[HubState, bool]] = []
+
+    async def read() -> None:
+        async with open_hub(choice) as conn:
+            kept.append((await read_hub_state(conn), await somebody_leads(conn)))
+
+    asyncio.run(read())
+    return kept[0]
 
 
 def _watch(name: str | None, output: StatusFormat, hub: str | None, data: Path | None) -> None:

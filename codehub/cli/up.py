@@ -34,14 +34,14 @@ def command(
 ) -> None:
     """Run everything on this machine: database, Redis, archives, workspaces, pages.
 
+    Workspaces are containers of this machine's Docker engine, or plain processes. With
+    '--runtime auto' both can be used where an engine answers, and else processes alone.
+
     Loads the specs and follows them as they change. Ctrl-C stops all of it, workspaces too; homes
     stay, and the next 'codehub up' goes on where this one ended.
 
     Example: codehub up --specs specs --port 8080
     """
     from codehub.cli.everything import Wishes, run_everything
-    from codehub.errors import UsageError
 
-    if runtime is RuntimeChoice.DOCKER:
-        raise UsageError("the docker runtime is not in this version", hint="use --runtime process")
-    run_everything(Wishes(specs, data, port, detach_workspaces))
+    run_everything(Wishes(specs, data, port, runtime, detach_workspaces))

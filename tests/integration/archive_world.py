@@ -45,19 +45,19 @@ META = b"m" * 10
 
 @dataclass
 class ArchiveWorld:
-    """What a test needs at hand; `settings` may be replaced before a runner is made."""
+    """What a test needs at hand; `settings` may be replaced before a runner is made.
+
+    Whatever the kind of the store, its objects are files below `root`.
+    """
 
     url: str
     conn: AsyncConnection[DictRow]
     pool: Pool
+    store: ObjectStore
     root: Path
     hub_id: UUID
     lead: Lead
     settings: Settings
-
-    @property
-    def store(self) -> LocalStore:
-        return LocalStore(self.root)
 
     def runner(self, store: ObjectStore | None = None, **settings: Any) -> GcRunner:
         chosen = self.settings.model_copy(update=settings)
@@ -80,8 +80,10 @@ class ArchiveWorld:
         self.age(name, hours)
 
     def age(self, name: str, hours: float) -> None:
+        """A server looks at the disk again when it is asked for an object by name."""
         at = (datetime.now(UTC) - timedelta(hours=hours)).timestamp()
         os.utime(self.root / name, (at, at))
+        self.store.head(name)
 
     async def add(self, number: int, desired: DesiredState | None = None, **status: Any) -> None:
         """A workspace `ws{number}` with this status."""
@@ -126,16 +128,24 @@ class ArchiveWorld:
 
 
 @asynccontextmanager
-async def archive_world(url: str, root: Path) -> AsyncIterator[ArchiveWorld]:
+async def archive_world(
+    url: str, root: Path, store: ObjectStore | None = None
+) -> AsyncIterator[ArchiveWorld]:
     """A hub in this database with a store that has its mark only, led by the caller."""
     async with await connect(url) as conn, Pool(url, size=2) as pool:
         await write_hub(conn, Hub())
         hub_id = await read_hub_id(conn)
         assert hub_id is not None
-        LocalStore(root).claim()
         lead = Lead(hub_id, await take_epoch(conn, LOCK, "me"), pool)
-        await meet_store(lead, LocalStore(root))
-        yield ArchiveWorld(url, conn, pool, root, hub_id, lead, Settings())
+        used = store or _local(root)
+        await meet_store(lead, used)
+        yield ArchiveWorld(url, conn, pool, used, root, hub_id, lead, Settings())
+
+
+def _local(root: Path) -> LocalStore:
+    store = LocalStore(root)
+    store.claim()
+    return store
 
 
 async def archived(world: ArchiveWorld, number: int = 1) -> str:

@@ -28,6 +28,7 @@ from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from codehub.jobs.access import Home
     from codehub.ports import ObjectStore
 
 PATIENCE = 60
@@ -55,12 +56,12 @@ def quiet() -> Progress:
     return Progress(lambda event: None, time.monotonic)
 
 
-def archive_here(store: ObjectStore, home: Path) -> ArchiveMeta:
+def archive_here(store: ObjectStore, home: Home) -> ArchiveMeta:
     """Archive inside the test, for stores that a process cannot have."""
     return archive(store, home, new_key(), SUBJECT, quiet())
 
 
-def restore_here(store: ObjectStore, volume: Path, key: str) -> ArchiveMeta:
+def restore_here(store: ObjectStore, volume: Home, key: str) -> ArchiveMeta:
     return restore(store, volume, key, quiet(), NO_LIMITS)
 
 
@@ -137,7 +138,7 @@ class Job:
 
 
 @contextmanager
-def archiving(home: Path, store: Path, key: ArchiveKey | None = None) -> Iterator[Job]:
+def archiving(home: Home, store: Path, key: ArchiveKey | None = None) -> Iterator[Job]:
     job = Job(archive_command(home, key or new_key(), SUBJECT), store)
     try:
         yield job
@@ -147,7 +148,7 @@ def archiving(home: Path, store: Path, key: ArchiveKey | None = None) -> Iterato
 
 @contextmanager
 def restoring(
-    volume: Path, store: Path, key: str | ArchiveKey, limits: Limits = NO_LIMITS
+    volume: Home, store: Path, key: str | ArchiveKey, limits: Limits = NO_LIMITS
 ) -> Iterator[Job]:
     name = key if isinstance(key, str) else build_key(key)
     job = Job(restore_command(volume, name, limits), store)

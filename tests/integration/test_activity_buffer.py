@@ -16,7 +16,7 @@ from codehub.errors import DatabaseProblem, Unreachable
 from codehub.proxy.activity import ActivityBuffer
 from codehub.store.connect import connect
 from codehub.store.pool import Pool
-from tests.integration.front_world import PATIENCE, running
+from tests.integration.phases import PATIENCE, running
 from tests.integration.stored import insert, live
 
 if TYPE_CHECKING:

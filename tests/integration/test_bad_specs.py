@@ -66,8 +66,40 @@ WHOLE = [
     ),
     (
         "event",
-        hub("{webhooks: [{url: 'http://x', events: [eror]}]}"),
-        "4:46: spec.webhooks[0].events[0]: must be declared, desired, phase,",
+        hub("{webhooks: [{url: 'http://x', events: [error]}]}"),
+        "4:46: spec.webhooks[0].events[0]: must be workspace.error, workspace.expiring, "
+        "workspace.archived or revision.failed",
+    ),
+    (
+        "event, nearly",
+        hub("{webhooks: [{url: 'http://x', events: [workspace.eror]}]}"),
+        "4:46: spec.webhooks[0].events[0]: must be workspace.error, workspace.expiring, "
+        'workspace.archived or revision.failed, did you mean "workspace.error"?',
+    ),
+    (
+        "hook twice",
+        hub("{webhooks: [{url: 'http://x'}, {url: 'http://y'}, {url: 'http://x'}]}"),
+        "4:63: spec.webhooks[2].url: is that of spec.webhooks[0] already",
+    ),
+    (
+        "hook name twice",
+        hub("{webhooks: [{name: a, url: 'http://x'}, {name: a, url: 'http://y'}]}"),
+        "4:54: spec.webhooks[1].name: is that of spec.webhooks[0] already",
+    ),
+    (
+        "hooks without end",
+        hub("{webhooks: [" + "".join(f"{{url: 'http://x/{n}'}}, " for n in range(21)) + "]}"),
+        "4:18: spec.webhooks: must be at most 20, not 21",
+    ),
+    (
+        "hook without a host",
+        hub("{webhooks: [{url: 'http://x:99999/canary'}]}"),
+        "4:25: spec.webhooks[0].url: must name a host, and where it names a port, one from 1",
+    ),
+    (
+        "hook without end",
+        hub("{webhooks: [{url: 'http://x/" + "canary" * 400 + "'}]}"),
+        "4:25: spec.webhooks[0].url: must be at most 2,000 characters",
     ),
 ]
 
@@ -132,8 +164,10 @@ FIELDS = [
     ("env: {A: }", '12: spec.env.A: has no value: write "" for an empty one, or remove it'),
     ("env: {A-B: x}", "9: spec.env.A-B: a variable's name is made of letters, digits and '_'"),
     ("env: {PORT: '1'}", "9: spec.env.PORT: is set by the hub and cannot be declared"),
+    ("env: {HOME: /root}", "9: spec.env.HOME: is set by the hub and cannot be declared"),
     ("env: {CODEHUB_BASE_PATH: x}", "9: spec.env.CODEHUB_BASE_PATH: is set by the hub"),
     ("secretEnv: {PORT: x}", "15: spec.secretEnv.PORT: is set by the hub and cannot be declared"),
+    ("secretEnv: {HOME: x}", "15: spec.secretEnv.HOME: is set by the hub and cannot be declared"),
     ("secretEnv: {A: ../../etc/shadow}", "18: spec.secretEnv.A: must be the name of a secret"),
     ("secretEnv: {A: /etc/shadow}", "18: spec.secretEnv.A: must be the name of a secret"),
     ("secretEnv: {A: ..}", "18: spec.secretEnv.A: must be the name of a secret"),

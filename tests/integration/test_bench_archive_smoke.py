@@ -8,12 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.conftest import require
 
 
 def test_the_benchmark_prints_both_speeds_and_their_ratio() -> None:
-    if shutil.which("zstd") is None:
-        pytest.skip("zstd: not on this machine")
+    require("zstd", shutil.which("zstd") is not None, "it is not on this machine")
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.bench_archive", "--mb", "3", "--runs", "1"],
         cwd=Path(__file__).parents[2],

@@ -142,8 +142,9 @@ def test_a_limit_shows_the_place_in_the_queue(place: Place) -> None:
         workspace("four", number=4, status=asleep, intent=asked[3]),
         workspace("other", number=5, owner="bob", status=running, intent=asked[0]),
     )
-    assert place.explained("four").queued == Queued(2, 2, "alice", ("one", "two"))
-    assert place.explained("three").queued == Queued(1, 2, "alice", ("one", "two"))
+    both = ("one", "two")
+    assert place.explained("four").queued == Queued(2, 2, "alice", both, both)
+    assert place.explained("three").queued == Queued(1, 2, "alice", both, both)
     assert place.explained("one").queued is None
 
 
@@ -423,6 +424,30 @@ def test_logs_of_one_that_has_not_run_yet(place: Place) -> None:
     assert ran.code == 1
     assert "has not run here" in ran.err
     assert "codehub explain api" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (
+            {"status": Status(Phase.ERROR, error_message="the image cannot be pulled")},
+            "the last try failed (the image cannot be pulled)",
+        ),
+        (
+            {"status": Status(Phase.ARCHIVED, archive_key="k", archive_bytes=1)},
+            "its output went when its home was archived",
+        ),
+    ],
+)
+def test_logs_of_one_that_left_none_say_what_became_of_it(
+    place: Place, row: dict[str, Any], says: str
+) -> None:
+    place.holding(workspace("api", **row))
+    asyncio.run(runtime_of(place).claim())
+    ran = place.run("logs", "api")
+    assert ran.code == 1
+    assert says in ran.err
+    assert ("archived" in ran.err) is (row["status"].phase is Phase.ARCHIVED)
 
 
 def test_logs_where_the_hubs_workspaces_are_elsewhere(place: Place) -> None:

@@ -117,7 +117,7 @@ def test_one_refusal_does_not_keep_the_others(hub: Hub) -> None:
         (("delete", "api"), {"status": AWAKE}, "declared at specs/api.yaml:1"),
         (("undelete", "api"), {"status": AWAKE}, "no spec declares api"),
         (("recover", "api"), {"status": AWAKE}, "not in ERROR"),
-        (("recover", "api"), {"status": LOST}, "--from-archive or --accept-empty"),
+        (("recover", "api"), {"status": LOST}, "'codehub recover api --accept-empty'"),
         (("recover", "api", "--accept-empty"), {"status": FAILED}, "would throw it away"),
         (("delete", "api", "--discard-data", "--yes"), {"orphaned": True}, "not in ERROR"),
         (("override", "api", "RUNNING", "--for", "8h"), {}, "needs a reason"),

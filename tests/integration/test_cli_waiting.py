@@ -75,10 +75,39 @@ def test_a_wait_that_takes_too_long_names_what_is_not_done(hub: Hub) -> None:
     assert "0 workspaces settled." in out
     assert NOBODY in err
     assert "codehub: not done after 1s: api (STANDBY)" in err
-    assert "the hub goes on" in err
+    assert "what was asked for is kept" in err
     assert hub.row("desired_state") == ("RUNNING",)
 
 
+@pytest.mark.usefixtures("led")
+def test_a_wait_that_somebody_leads_says_that_the_hub_goes_on(hub: Hub) -> None:
+    hub.fill(workspace("api", desired=STANDBY, status=ASLEEP))
+    code, _, err = hub.run("start", "api", "--wait", "--timeout", "1s")
+    assert code == 1
+    assert NOBODY not in err
+    assert "the hub goes on" in err
+
+
+def test_nothing_counts_as_settled_while_nobody_leads(hub: Hub) -> None:
+    """The row says RUNNING; whether it does, nobody has looked."""
+    hub.fill(workspace("api", status=AWAKE))
+    code, out, err = hub.run("start", "api", "--wait", "--timeout", "1s")
+    assert code == 1
+    assert "0 workspaces settled." in out
+    assert "codehub: not done after 1s: api (RUNNING)" in err
+    assert "start 'codehub up' or 'codehub serve coordinator'" in err
+
+
+def test_a_wait_goes_on_until_somebody_leads(hub: Hub, database_url: str) -> None:
+    hub.fill(workspace("api", status=AWAKE))
+    with hub.live("start", "api", "--wait") as command:
+        command.until("api RUNNING\n")
+        for _ in leading(database_url):
+            assert command.end() == 0
+    assert command.text.endswith("1 workspace settled.\n")
+
+
+@pytest.mark.usefixtures("led")
 def test_a_wait_for_what_is_refused_fails_after_the_others_are_done(hub: Hub) -> None:
     hub.fill(workspace("api", status=AWAKE))
     code, out, err = hub.run("start", "api", "nowhere", "--wait")
@@ -87,6 +116,7 @@ def test_a_wait_for_what_is_refused_fails_after_the_others_are_done(hub: Hub) ->
     assert '"nowhere"' in err
 
 
+@pytest.mark.usefixtures("led")
 def test_held_by_a_limit_counts_as_settled_with_a_note(hub: Hub) -> None:
     late = Intent(RUNNING, IntentSource.SPEC, NOW)
     hub.fill(
@@ -125,6 +155,7 @@ def test_apply_waits_for_what_it_touched_alone(hub: Hub) -> None:
     assert "api ERROR" not in command.text
 
 
+@pytest.mark.usefixtures("led")
 def test_applying_the_same_again_waits_for_what_is_on_its_way(hub: Hub) -> None:
     write_specs(hub.root, "api")
     env = {"DATABASE_URL": hub.url}
@@ -134,6 +165,15 @@ def test_applying_the_same_again_waits_for_what_is_on_its_way(hub: Hub) -> None:
     assert "not done after 1s: api (PENDING)" in again.err
     hub.change("phase = 'RUNNING'")
     assert run_codehub("apply", "--yes", "--wait", cwd=hub.root, env=env).code == 0
+
+
+def test_status_says_below_its_table_that_nobody_leads(hub: Hub, database_url: str) -> None:
+    hub.fill(workspace("api", status=AWAKE))
+    code, out, _ = hub.run("status")
+    assert (code, out.splitlines()[-1][: len(NOBODY)]) == (0, NOBODY)
+    json.loads(hub.run("status", "--format", "json")[1])
+    for _ in leading(database_url):
+        assert NOBODY not in hub.run("status")[1]
 
 
 def test_watching_prints_a_line_for_each_change(hub: Hub) -> None:
@@ -210,6 +250,7 @@ def test_watching_on_a_terminal_has_colour_unless_asked_not_to(hub: Hub) -> None
     assert "\x1b[?25h" in command.text, "the cursor must be shown again"
 
 
+@pytest.mark.usefixtures("led")
 def test_a_plain_terminal_gets_lines(hub: Hub) -> None:
     hub.fill(workspace("api", status=AWAKE))
     with hub.live("start", "api", "--wait", env={"TERM": "dumb"}, terminal=True) as command:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
@@ -16,6 +18,7 @@ import pytest
 from codehub.adapters.localstore import LocalStore
 from codehub.adapters.process import ProcessRuntime
 from codehub.adapters.redis import RedisSignals
+from codehub.embedded import home
 from codehub.embedded.redis import EmbeddedRedis
 from codehub.errors import DatabaseProblem, Unreachable
 from codehub.model.checkup import Health, Verdict, well
@@ -23,30 +26,35 @@ from codehub.model.revision import Origin
 from codehub.model.runtime import VolumeRef
 from codehub.model.signals import ActivityRead, Sighting
 from codehub.model.states import ErrorReason, Phase
-from codehub.model.workspace import Status
+from codehub.model.workspace import HomeContext, Status
 from codehub.service.check_database import (
     check_session,
     judge_clock,
+    judge_server,
+    look_at_server,
+    look_at_session,
     look_at_specs,
     look_at_volumes,
     look_at_workspaces,
     look_for_leader,
 )
-from codehub.service.check_machine import look_at_data
-from codehub.service.check_services import try_buffer, try_store
-from codehub.service.checkup import Check, run_checks
+from codehub.service.check_machine import look_at_data, look_for_forgotten
+from codehub.service.check_probe import try_store
+from codehub.service.check_redis import LEFT_BEHIND, PREFIX, look_at_redis, try_buffer
+from codehub.service.checkup import Check, run_checks, shared
 from codehub.service.threads import in_thread
 from codehub.store.advisory import OURS, Lock
 from codehub.store.connect import connect
 from codehub.store.hubs import ensure_hub_id
 from codehub.store.revisions import record_failed
+from codehub.store.workspaces import fetch
 from tests.integration.command_line import run_codehub
+from tests.integration.relay import TransactionPooler
 from tests.integration.stored import apply, insert, number
 from tests.make import NOW, declaration, spec_set, workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from codehub.model.checkup import Finding
     from tests.integration.command_line import Ran
@@ -115,6 +123,74 @@ def test_a_thread_that_hangs_does_not_keep_the_command_from_ending() -> None:
     assert "no answer" in found.verdict.message
 
 
+async def silent() -> Verdict | None:
+    return None
+
+
+def test_a_check_with_nothing_to_say_is_left_out() -> None:
+    found = asyncio.run(run_checks([Check("silent", silent), Check("fine", fine)]))
+    assert healths(found) == {"fine": "ok"}
+
+
+def test_what_several_checks_want_to_know_is_asked_once() -> None:
+    asked: list[int] = []
+
+    async def ask() -> Verdict:
+        asked.append(1)
+        raise Unreachable("nobody answers")
+
+    answer = shared(ask)
+    found = asyncio.run(run_checks([Check("one", answer), Check("two", answer)]))
+    assert healths(found) == {"one": "problem", "two": "problem"}
+    assert asked == [1]
+
+
+def test_who_gives_up_takes_nothing_from_the_others() -> None:
+    async def scene() -> tuple[Finding, ...]:
+        given_up = asyncio.Event()
+
+        async def ask() -> Verdict:
+            await given_up.wait()
+            return well("late")
+
+        async def give_up_first() -> Verdict:
+            try:
+                return await answer()
+            finally:
+                given_up.set()
+
+        answer = shared(ask)
+        return await run_checks([Check("one", give_up_first, 0.01), Check("two", answer)])
+
+    assert healths(asyncio.run(scene())) == {"one": "problem", "two": "ok"}
+
+
+def test_an_interruption_waits_for_what_a_check_takes_back() -> None:
+    done: list[str] = []
+
+    async def careful() -> Verdict:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            done.append("taken back")
+        return well("never")
+
+    async def scene() -> None:
+        running = asyncio.create_task(
+            run_checks([Check("hanging", hanging), Check("careful", careful)])
+        )
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        assert done == ["taken back"]
+
+    asyncio.run(scene())
+
+
 def test_what_a_thread_raises_arrives() -> None:
     def fail() -> Verdict:
         raise Unreachable("no disk")
@@ -131,6 +207,28 @@ def test_where_a_server_really_keeps_its_files_is_told(tmp_path: Path) -> None:
     (tmp_path / "postgres" / "location").write_text("/var/lib/codehub/postgres-x\n")
     verdict = look_at_data(tmp_path)
     assert "postgres keeps its files in /var/lib/codehub/postgres-x" in verdict.message
+
+
+def test_files_that_no_data_directory_leads_to_are_named_and_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home, "OUTSIDE", tmp_path / "outside")
+    assert look_for_forgotten() is None
+    made = {name: tmp_path / "outside" / f"redis-{name}" for name in ("used", "gone", "replaced")}
+    for name, place in made.items():
+        place.mkdir(parents=True)
+        (place / home.MADE_FOR).write_text(f"{tmp_path / name / 'redis'}\n")
+    for name, used in (("used", made["used"]), ("replaced", made["used"])):
+        (tmp_path / name / "redis").mkdir(parents=True)
+        (tmp_path / name / "redis" / "location").write_text(f"{used}\n")
+
+    verdict = look_for_forgotten()
+
+    assert verdict is not None
+    assert verdict.health is Health.WARNING
+    assert verdict.fix.endswith(f"rm -r {made['gone']} {made['replaced']}")
+    assert f"{made['gone']} (of {tmp_path / 'gone' / 'redis'})" in verdict.message
+    assert made["gone"].is_dir()
 
 
 def test_a_data_directory_that_is_a_file_is_a_problem(tmp_path: Path) -> None:
@@ -164,6 +262,31 @@ async def test_two_clients_on_one_session_are_a_pooler(database_url: str) -> Non
     async with await connect(database_url) as shared:
         with pytest.raises(DatabaseProblem, match="transaction pooler"):
             await check_session(shared, shared)
+
+
+@pytest.mark.anyio
+async def test_a_pooler_in_between_is_found_and_keeps_no_lock(database_url: str) -> None:
+    async with TransactionPooler(database_url) as pooler:
+        (found,) = await run_checks([Check("session", partial(look_at_session, pooler.url))])
+        assert found.health is Health.PROBLEM
+        assert "transaction pooler" in found.verdict.message
+        assert "session mode" in found.verdict.fix
+        async with await connect(database_url) as conn:
+            assert await fetch(conn, "SELECT FROM pg_locks WHERE locktype = 'advisory'") == []
+
+
+@pytest.mark.anyio
+async def test_the_servers_version_is_told_without_its_password(database_url: str) -> None:
+    verdict = await look_at_server(database_url)
+    assert verdict.health is Health.OK
+    assert verdict.message.startswith("PostgreSQL ")
+
+
+@pytest.mark.parametrize(("number", "health"), [(130014, Health.WARNING), (140000, Health.OK)])
+def test_an_old_server_is_told(number: int, health: Health) -> None:
+    verdict = judge_server(number, "db.internal")
+    assert verdict.health is health
+    assert ("PostgreSQL 14 or newer" in verdict.fix) is (health is Health.WARNING)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +370,26 @@ async def test_homes_of_unknown_workspaces_are_named_and_left(
 
 
 @pytest.mark.anyio
+async def test_a_home_that_came_back_after_it_was_given_up_is_named_and_left(
+    database_url: str, tmp_path: Path
+) -> None:
+    root, old = tmp_path / "workspaces", VolumeRef(number(1), 1)
+    async with await connect(database_url) as conn:
+        context = HomeContext(given_up=(old.name,))
+        await insert(conn, workspace("api", status=Status(home_ctx=context)))
+        hub_id = await ensure_hub_id(conn)
+    runtime = ProcessRuntime(root, str(hub_id))
+    await runtime.claim()
+    await runtime.create_volume(VolumeRef(number(1), 2))
+    assert (await look_at_volumes(database_url, root)).health is Health.OK
+    await runtime.create_volume(old)
+    verdict = await look_at_volumes(database_url, root)
+    assert verdict.health is Health.WARNING
+    assert verdict.message.endswith(f"given up and are there again, left alone: {old.name}")
+    assert "copy out what is needed" in verdict.fix
+
+
+@pytest.mark.anyio
 async def test_a_data_root_of_another_hub_is_not_judged(database_url: str, tmp_path: Path) -> None:
     async with await connect(database_url) as conn:
         await ensure_hub_id(conn)
@@ -271,6 +414,30 @@ def test_the_activity_buffer_of_a_real_redis_works(open_path: Path) -> None:
         verdict, left = asyncio.run(scene(url))
     assert verdict.health is Health.OK
     assert left.sightings == ()
+
+
+def test_what_a_killed_run_left_in_redis_is_removed_by_a_later_one(redis_url: str) -> None:
+    async def scene() -> set[UUID]:
+        server = RedisSignals(redis_url, prefix=PREFIX)
+        stale, fresh = (UUID(int=1), "doctor"), (UUID(int=2), "doctor")
+        try:
+            await server.record_activity({stale: 2 * LEFT_BEHIND, fresh: timedelta(0)})
+            await look_at_redis(redis_url, Path("/"), embedded=False)
+            read = await server.read_activity()
+            await server.forget_activity(read.sightings)
+            return {each.workspace_id for each in read.sightings}
+        finally:
+            await server.close()
+
+    assert asyncio.run(scene()) == {UUID(int=2)}
+
+
+def test_a_redis_that_does_not_listen_is_told_without_its_password() -> None:
+    look = partial(look_at_redis, "redis://:canary@127.0.0.1:1/0", Path("/"), embedded=False)
+    (found,) = asyncio.run(run_checks([Check("Redis", look)]))
+    assert found.health is Health.PROBLEM
+    assert "REDIS_URL" in found.verdict.fix
+    assert "canary" not in found.verdict.message
 
 
 class Forgetful(RedisSignals):
@@ -349,6 +516,10 @@ async def fill(url: str) -> None:
         await apply(conn, spec_set(declaration("api")))
 
 
+OF_THE_MACHINE = "forgotten data"
+"""What other hubs left on this machine is found, too."""
+
+
 def test_a_healthy_hub(tmp_path: Path, database_url: str) -> None:
     asyncio.run(fill(database_url))
     store = tmp_path / "store"
@@ -362,7 +533,8 @@ def test_a_healthy_hub(tmp_path: Path, database_url: str) -> None:
         ran = run_codehub("doctor", "--format", "json", cwd=tmp_path, env=env)
     found = findings(ran)
     assert ran.code == 0, ran.out + ran.err
-    assert {name for name, each in found.items() if each["health"] != "ok"} == {"Redis"}
+    ill = {name for name, each in found.items() if each["health"] != "ok"}
+    assert ill - {OF_THE_MACHINE} == {"Redis"}
     assert "ARCHIVE_STORE_URL" in found["settings"]["message"]
     assert store.as_uri() not in ran.out
     assert objects(store) == []

@@ -261,8 +261,11 @@ def test_root_in_a_closed_place_with_a_closed_environment(
         program = Path(f"/proc/{pid_of(server)}/exe").readlink()
         assert program.is_relative_to(server.home / "programs")
     assert closed.stat().st_mode & 0o777 == 0o700
-    again = server_in(closed)
-    assert again.home == server.home
+    kept = server.home
+    assert server_in(closed).home == kept
+    assert home.forgotten_homes() == {}
+    shutil.rmtree(server.directory)
+    assert home.forgotten_homes() == {kept: server.directory}
 
 
 def test_no_place_within_reach_says_what_to_do(

@@ -18,11 +18,13 @@ from codehub.errors import (
 )
 from codehub.model.archive import ArchiveKey
 from codehub.model.states import DesiredState, IntentSource, Operation, Phase
+from codehub.service.collecting import CONFIRM, KIND
 from codehub.service.intent import undelete
 from codehub.store.connect import connect, transaction
 from codehub.store.fence import take_epoch
 from codehub.store.gc import purge
 from codehub.store.intent import undelete_rows
+from codehub.store.requests import ask
 from tests.integration.archive_world import LOCK, archive_world, archived, remembered_long
 from tests.integration.faults import FaultyStore
 from tests.integration.stored import change
@@ -174,6 +176,49 @@ async def test_what_is_no_archive_is_left_alone(world: ArchiveWorld) -> None:
     await remembered_long(world)
     await world.runner().tick()
     assert world.store.head(strange) is not None
+
+
+# What the database has a record of
+
+
+async def test_operations_are_noted_when_they_are_claimed_and_archives_when_recorded(
+    world: ArchiveWorld,
+) -> None:
+    """So what a job commits that outlived its leader is known, and goes."""
+    await world.add(1, archive_key=world.put(1, 10, hours=9))
+    await change(world.conn, "ws1", operation="ARCHIVING", op_id=UUID(int=11), op_started_at=NOW)
+    await change(world.conn, "ws1", operation="NONE", op_id=None, archive_key=world.key(1, 12))
+    await change(world.conn, "ws1", operation="STARTING", op_id=UUID(int=13), op_started_at=NOW)
+    rows = await world.rows("SELECT op_id FROM archive_operations ORDER BY op_id")
+    assert [UUID(row["op_id"]).int for row in rows] == [10, 11, 12]
+
+
+async def test_a_key_that_is_none_of_ours_is_recorded_all_the_same(world: ArchiveWorld) -> None:
+    await world.add(1, archive_key="somewhere")
+    await change(world.conn, "ws1", archive_key="a/b/c/d")
+    assert (await world.rows("SELECT op_id FROM archive_operations")) == [{"op_id": "c"}]
+
+
+async def test_a_committed_archive_without_a_record_stays_until_somebody_vouches(
+    world: ArchiveWorld,
+) -> None:
+    old = await archived(world)
+    lone = world.put(1, 9, hours=8, meta=False)
+    unknown = world.put(1, 8, hours=7)
+    await world.conn.execute("UPDATE archive_operations SET noted_at = now() - interval '30 days'")
+    await world.conn.execute(
+        "INSERT INTO archive_operations (workspace_id, op_id) SELECT id, %s FROM workspaces",
+        (str(UUID(int=10)),),
+    )
+    for _ in range(3):
+        await world.runner(gc_orphan_seconds=0).tick()
+    assert {old, lone}.isdisjoint(world.objects()), "recorded, and never committed"
+    assert {unknown, meta_key(unknown)} < set(world.objects())
+    assert await world.candidates() == {}
+    await ask(world.conn, KIND, {CONFIRM: True}, "root")
+    for _ in range(2):
+        await world.runner(gc_orphan_seconds=0).tick()
+    assert unknown not in world.objects()
 
 
 # Deleted workspaces

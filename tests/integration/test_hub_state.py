@@ -30,7 +30,10 @@ HUB = Hub(
     default_ttl="interactive",
     default_runtime=Runtime.PROCESS,
     prune=False,
-    webhooks=(Webhook("https://example.org/hook", ("phase",), "hook-key"), Webhook("https://b")),
+    webhooks=(
+        Webhook("https://example.org/hook", ("workspace.error",), "hook-key", "chat"),
+        Webhook("https://b"),
+    ),
     source=Source("specs/hub.yaml", 1),
 )
 

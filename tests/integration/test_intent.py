@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,6 +111,22 @@ async def test_only_people_are_told_that_it_is_busy_or_broken(
         assert error.hint
     for source in (SPEC, TTL, VISIT):
         assert (await accepted(database_url, STANDBY, source, status=status)).changed
+
+
+async def test_what_only_waits_for_an_answer_is_not_busy(database_url: str) -> None:
+    for operation in (Operation.ARCHIVING, Operation.STARTING):
+        status = replace(
+            BUSY,
+            operation=operation,
+            error_reason=ErrorReason.UNREACHABLE,
+            retry_at=NOW,
+            home_store_key="ws-1-home-g1",
+        )
+        assert (await accepted(database_url, STANDBY, status=status)).changed
+        busy = replace(status, error_reason=ErrorReason.ACTION_FAILED)
+        assert isinstance(await refused(database_url, STANDBY, status=busy), Conflict)
+    retired = replace(status, operation=Operation.ARCHIVING, home_store_key=None)
+    assert isinstance(await refused(database_url, STANDBY, status=retired), Conflict)
 
 
 async def test_what_is_desired_already_is_still_refused_in_error(database_url: str) -> None:

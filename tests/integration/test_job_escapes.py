@@ -19,13 +19,14 @@ from codehub.core.keys import build_key, meta_key
 from codehub.core.seal import seal
 from codehub.errors import ActionFailed, ArchiveCorrupted
 from codehub.jobs.tarchild import pack
-from codehub.jobs.tarstream import Member, TarStream
+from codehub.jobs.tarstream import TarStream
 from codehub.model.archive import ArchiveMeta
 from tests.integration.homes import describe, fill_home
 from tests.integration.jobs import HUB, SUBJECT, WORKSPACE, new_key, new_store, restore_here
 
 if TYPE_CHECKING:
     from codehub.adapters.localstore import LocalStore
+    from codehub.jobs.tarheader import Member
 
 
 class World:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,6 +22,7 @@ from codehub.store.hubs import read_hub_state
 from tests.integration.elections import (
     PATIENCE,
     Candidate,
+    Part,
     end_session,
     holders,
     one_value,
@@ -34,9 +35,10 @@ from tests.integration.elections import (
 from tests.integration.relay import Relay, TransactionPooler
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator
+    from collections.abc import AsyncIterator, Awaitable, Generator, Sequence
 
     from codehub.coordinator.lead import Lead
+    from codehub.coordinator.pace import Component
     from tests.integration.elections import Act
 
 pytestmark = pytest.mark.anyio
@@ -107,18 +109,43 @@ async def test_a_hub_that_is_there_keeps_its_id(database_url: str) -> None:
         assert await one_value(conn, "SELECT name FROM hub") == "ours"
 
 
-async def test_one_leads_the_other_stands_by_and_takes_over(database_url: str) -> None:
+async def test_one_leads_the_other_stands_by_and_takes_over(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "codehub.coordinator")
     one, two = Candidate(database_url, rest, "one"), Candidate(database_url, rest, "two")
     async with await connect(database_url) as conn, AsyncExitStack() as later:
         async with standing(one):
             await until(lambda: one.leader.leads)
             await later.enter_async_context(standing(two))
+            await until(lambda: "stands by: one leads" in caplog.messages)
             await until_true(conn, TRIED_IN_VAIN)
             assert not two.leader.leads
             assert one.leader.leads
+            assert caplog.messages.count("stands by: one leads") == 1
         await until(lambda: two.leader.leads)
     assert (one.epochs, two.epochs) == ([1], [2])
     assert two.failures.counts["leader"] == 0
+
+
+async def test_components_that_do_not_open_are_told_of(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(term, "OPENING", 0.0)
+    opening = asyncio.Event()
+
+    class Slow(Candidate):
+        @asynccontextmanager
+        async def components(self, lead: Lead) -> AsyncIterator[Sequence[Component]]:
+            await opening.wait()
+            yield [Part(lead, rest)]
+
+    candidate = Slow(database_url, rest)
+    async with standing(candidate):
+        await until(lambda: "the components have not opened" in caplog.text)
+        assert not candidate.leader.leads
+        opening.set()
+        await until(lambda: candidate.leader.leads)
 
 
 async def test_a_lost_fence_ends_the_term_and_the_next_has_a_new_epoch(database_url: str) -> None:
@@ -356,6 +383,36 @@ async def test_components_may_clean_up_before_the_lock_goes(database_url: str) -
     candidate = Candidate(database_url, sweep)
     async with standing(candidate):
         await begun.wait()
+    assert len(done) == 1
+
+
+@pytest.mark.usefixtures("plenty_of_time")
+async def test_a_question_under_way_does_not_let_the_lock_go_before_that(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[int] = []
+    asked = asyncio.Event()
+
+    async def ask_for_long(conn: Any, lock: Lock) -> bool:
+        asked.set()
+        await conn.execute("SELECT pg_sleep(60)")
+        return True
+
+    async def sweep(lead: Lead) -> None:
+        try:
+            await rest(lead)
+        finally:
+            async with lead.pool.connection() as conn:
+                # Long enough for a session that was cut to be gone.
+                await conn.execute("SELECT pg_sleep(0.5)")
+                done.extend(await holders(conn))
+
+    monkeypatch.setattr(leader_module, "CHECK", PATIENCE)
+    monkeypatch.setattr(leader_module, "holds_lock", ask_for_long)
+    candidate = Candidate(database_url, sweep)
+    async with standing(candidate):
+        await until(lambda: candidate.leader.leads and asked.is_set())
+        await asyncio.sleep(0)
     assert len(done) == 1
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
 from codehub.errors import LimitReached
 from codehub.model.people import Hub
-from codehub.model.states import DesiredState, IntentSource, Phase
+from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
 from codehub.model.workspace import Intent, Override, Status
 from codehub.service.intent import set_desired
 from codehub.service.limits import LimitDefaults
@@ -18,7 +19,7 @@ from codehub.store.connect import connect
 from codehub.store.hubs import write_hub
 from codehub.store.users import upsert_users
 from codehub.store.workspaces import read_workspaces
-from tests.integration.stored import insert, live
+from tests.integration.stored import change, insert, live
 from tests.make import NOW, user, workspace
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ pytestmark = pytest.mark.anyio
 
 RUNNING, STANDBY = DesiredState.RUNNING, DesiredState.STANDBY
 ASLEEP = Status(phase=Phase.STANDBY)
+BROKEN = Status(phase=Phase.ERROR, error_reason=ErrorReason.TIMEOUT)
+BUSY = Status(
+    phase=Phase.STANDBY, operation=Operation.STARTING, op_id=UUID(int=9), op_started_at=NOW
+)
 CLI = IntentSource.CLI
 
 
@@ -107,11 +112,17 @@ async def test_lowering_is_never_limited(database_url: str) -> None:
 COUNTED: dict[str, dict[str, Any]] = {
     "running though not desired": {"desired": STANDBY, "status": Status(phase=Phase.RUNNING)},
     "desired though not running": {"status": ASLEEP},
-    "in error and desired": {"status": Status(phase=Phase.ERROR)},
+    "pinned though not desired": {"desired": STANDBY, "status": ASLEEP, "pinned": True},
+    "suspended while it runs": {"status": Status(phase=Phase.RUNNING), "suspend": True},
+    "starting though held by git": {"status": BUSY, "declared_state": STANDBY},
+    "recovered and not looked at since": {"status": Status(phase=Phase.ERROR)},
 }
 NOT_COUNTED: dict[str, dict[str, Any]] = {
     "asleep": {"desired": STANDBY, "status": ASLEEP},
     "deleted": {"status": Status(phase=Phase.DELETED, deleted_at=NOW)},
+    "in ERROR": {"status": BROKEN},
+    "suspended": {"status": ASLEEP, "suspend": True},
+    "suspended before it was made": {"status": Status(phase=Phase.PENDING), "suspend": True},
     "held by git": {"status": ASLEEP, "declared_state": STANDBY},
     "held by an override": {
         "status": ASLEEP,
@@ -136,6 +147,47 @@ async def test_what_cannot_run_is_not(database_url: str, case: str) -> None:
         await insert(conn, workspace("a", number=1, **NOT_COUNTED[case]), asleep("b", 2))
 
         assert await start(conn, "b", per_user=1)
+
+
+async def test_the_hub_is_not_full_of_what_is_suspended(database_url: str) -> None:
+    """As after an import, which brings everything back suspended."""
+    pending = Status(phase=Phase.PENDING)
+    async with await connect(database_url) as conn:
+        rows = [
+            workspace(f"w{n}", number=n, owner=f"user{n % 60}", status=pending, suspend=True)
+            for n in range(1, 111)
+        ]
+        await insert(conn, *rows, asleep("mine", 111))
+
+        assert await start(conn, "mine", per_user=1, everybody=1)
+
+
+async def test_what_waits_for_a_person_keeps_nobody_from_starting(database_url: str) -> None:
+    async with await connect(database_url) as conn:
+        broken = workspace("broken", number=2, status=BROKEN)
+        await insert(conn, awake("a", 1), broken, asleep("c", 3), asleep("d", 4))
+
+        assert await start(conn, "c")
+        with pytest.raises(LimitReached, match="running or waiting: a, c") as refused:
+            await start(conn, "d")
+        assert refused.value.stoppable == ("a", "c")
+
+
+async def test_only_what_can_be_stopped_is_offered_for_it(database_url: str) -> None:
+    async with await connect(database_url) as conn:
+        await insert(conn, awake("a", 1, suspend=True), awake("b", 2), asleep("c", 3))
+        with pytest.raises(LimitReached) as refused:
+            await start(conn, "c")
+        error = refused.value
+        assert (error.running, error.stoppable) == (("a", "b"), ("b",))
+        assert error.hint == "stop one first, for example 'codehub stop b'"
+
+        await change(conn, "b", pinned=True)
+        with pytest.raises(LimitReached) as refused:
+            await start(conn, "c")
+        assert refused.value.stoppable == ()
+        assert refused.value.hint is not None
+        assert refused.value.hint.startswith("none of them can be stopped now")
 
 
 async def test_one_that_is_being_stopped_may_go_on(database_url: str) -> None:

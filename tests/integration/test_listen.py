@@ -65,12 +65,16 @@ class Ears:
     hinted: set[UUID] = field(default_factory=set)
     changes: int = 0
     requests: int = 0
+    webhooks: int = 0
 
     def changed(self) -> None:
         self.changes += 1
 
     def requested(self) -> None:
         self.requests += 1
+
+    def told_webhooks(self) -> None:
+        self.webhooks += 1
 
     def looked_at_all(self, times: int) -> bool:
         self.hears(())
@@ -94,6 +98,7 @@ async def listening(ears: Ears) -> AsyncIterator[Ears]:
         ears.failures,
         on_request=ears.requested,
         on_change=ears.changed,
+        on_webhook=ears.told_webhooks,
     )
     task = asyncio.create_task(listener.run())
     try:
@@ -141,7 +146,7 @@ async def test_who_begins_to_listen_looks_at_everything(
     database_url: str, signals: RedisSignals
 ) -> None:
     async with listening(Ears(database_url, signals)) as ears:
-        assert (ears.everything, ears.changes, ears.requests) == (1, 1, 1)
+        assert (ears.everything, ears.changes, ears.requests, ears.webhooks) == (1, 1, 1, 1)
         assert not ears.failures.counts
 
 
@@ -177,6 +182,16 @@ async def test_what_the_leader_is_asked_for_is_passed_on(
     async with listening(Ears(database_url, signals)) as ears:
         await conn.execute("INSERT INTO leader_requests (kind) VALUES ('gc')")
         await until(lambda: ears.requests == 2)
+
+
+async def test_what_webhooks_are_to_be_told_is_passed_on(
+    database_url: str, signals: RedisSignals, conn: AsyncConnection[DictRow]
+) -> None:
+    await conn.execute("INSERT INTO webhooks (name, url) VALUES ('x', 'https://x')")
+    async with listening(Ears(database_url, signals)) as ears:
+        await conn.execute("INSERT INTO spec_revisions (digest, applied) VALUES ('d', false)")
+        await until(lambda: ears.webhooks == 2)
+        assert not ears.failures.counts
 
 
 async def test_a_lost_connection_is_made_again_and_everything_looked_at(

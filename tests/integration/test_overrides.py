@@ -140,6 +140,8 @@ async def test_recovery_is_asked_for_once(database_url: str) -> None:
 
 
 LOST = Status(phase=Phase.ERROR, error_reason=ErrorReason.DATA_LOST)
+EMPTY = "'codehub recover api --accept-empty'"
+ARCHIVE = "'codehub recover api --from-archive'"
 LOST_WITH_ARCHIVE = Status(
     phase=Phase.ERROR, error_reason=ErrorReason.DATA_LOST, archive_key="k", archive_bytes=1
 )
@@ -149,8 +151,8 @@ LOST_WITH_ARCHIVE = Status(
     ("status", "mode", "says", "hint"),
     [
         (Status(phase=Phase.RUNNING), Mode.PLAIN, "not in ERROR", None),
-        (LOST, Mode.PLAIN, "home of api was lost", "--accept-empty"),
-        (LOST_WITH_ARCHIVE, Mode.PLAIN, "was lost", "--from-archive or --accept-empty"),
+        (LOST, Mode.PLAIN, "home of api was lost", f"then choose {EMPTY}"),
+        (LOST_WITH_ARCHIVE, Mode.PLAIN, "was lost", f"{ARCHIVE} or {EMPTY}"),
         (LOST, Mode.FROM_ARCHIVE, "no archive", "--accept-empty"),
         (FAILED, Mode.ACCEPT_EMPTY, "not lost", "plain"),
         (FAILED, Mode.FROM_ARCHIVE, "not lost", "plain"),

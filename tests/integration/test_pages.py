@@ -23,7 +23,7 @@ from codehub.store.fence import take_epoch
 from codehub.store.pool import Pool
 from codehub.store.revisions import record_failed
 from tests.integration.command_line import run_codehub
-from tests.integration.front_world import PATIENCE, running, until
+from tests.integration.phases import PATIENCE, running, until
 from tests.integration.stored import apply, change, insert
 from tests.make import declaration, spec_set
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 NAMES = {
-    *("index.html", "starting.html", "stopped.html", "archived.html"),
-    *("error.html", "not-found.html", "unavailable.html"),
+    *("index.html", "starting.html", "restoring.html", "stopped.html", "archived.html"),
+    *("held.html", "limit.html", "error.html", "gone.html", "not-found.html", "unavailable.html"),
 }
 
 
@@ -224,10 +224,10 @@ def test_report_takes_the_format_from_the_files_name(hub: str, tmp_path: Path) -
 
 def test_render_pages_on_the_command_line(hub: str, tmp_path: Path) -> None:
     first = run_codehub("render-pages", "out", "--hub", hub, cwd=tmp_path)
-    assert first.out == "7 pages in out, 7 of them changed\n"
+    assert first.out == "11 pages in out, 11 of them changed\n"
     assert {path.name for path in (tmp_path / "out").iterdir()} == NAMES
     second = run_codehub("render-pages", "out", "--hub", hub, cwd=tmp_path)
-    assert second.out == "7 pages in out, 1 of them changed\n"
+    assert second.out == "11 pages in out, 1 of them changed\n"
 
 
 def test_pages_that_cannot_be_written_are_told_in_one_sentence(hub: str, tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from psycopg_pool.base import AttemptWithBackoff
 
 from codehub.errors import DatabaseProblem, Unreachable
 from codehub.store import pool as pool_module
 from codehub.store.connect import connect, transaction
 from codehub.store.pool import Pool
-from tests.integration.elections import one_value, until_true
+from tests.integration.elections import PATIENCE, one_value, until_true
+from tests.integration.relay import Relay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,3 +145,24 @@ async def test_a_checked_pool_gives_out_no_connection_that_died_meanwhile(
             await other.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
         async with pool.connection() as conn:
             assert await one_value(conn, "SELECT 1") == 1
+
+
+async def test_after_an_outage_of_any_length_it_is_back_at_once(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits ever longer between its own tries; that must not keep anybody waiting."""
+    monkeypatch.setattr(pool_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(AttemptWithBackoff, "INITIAL_DELAY", 10 * PATIENCE)
+    async with Relay(database_url) as relay, Pool(relay.url, size=2, checked=True) as pool:
+        await add_user(pool, "alice")
+        await relay.stop()
+        with pytest.raises(Unreachable):
+            await add_user(pool, "bob")
+        await relay.start()
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    await add_user(pool, "carol")
+                except Unreachable:
+                    continue
+                break

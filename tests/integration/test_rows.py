@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codehub.model.conditions import Condition, ConditionName, ConditionStatus
+from codehub.model.runtime import Upstream
 from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
 from codehub.model.workspace import (
     Activity,
@@ -91,7 +92,12 @@ FULL = Workspace(
         archive_sha256="ab" * 32,
         home_store_key="ws-7-home-g3",
         home_generation=3,
-        home_ctx=HomeContext("hub/ws/op/0/home.tar.zst", ("ws-7-home-g1", "ws-7-home-g2")),
+        home_ctx=HomeContext(
+            restore_marker="hub/ws/op/0/home.tar.zst",
+            retired=("ws-7-home-g2",),
+            given_up=("ws-7-home-g0", "ws-7-home-g1"),
+            found=("ws-7-home-g1",),
+        ),
         container_template="t0",
         error_reason=ErrorReason.ACTION_FAILED,
         error_message="no space left",
@@ -100,6 +106,7 @@ FULL = Workspace(
         observed_generation=4,
         deleted_at=NOW,
         purged_at=None,
+        upstream=Upstream("127.0.0.1", 40001),
     ),
     activity=Activity(EARLIER, "input"),
     generation=5,
@@ -244,6 +251,7 @@ STATUSES = st.builds(
     # Deleted, so that names may repeat within one example.
     deleted_at=TIMES.filter(bool),
     purged_at=st.none(),
+    upstream=st.none() | st.builds(Upstream, host=st.just("10.0.0.7"), port=st.integers(1, 65535)),
 )
 WORKSPACES = st.builds(
     Workspace,

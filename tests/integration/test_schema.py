@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -145,6 +146,26 @@ def test_the_known_revisions_are_those_of_the_migrations() -> None:
     oldest_first = [script.revision for script in scripts.walk_revisions()][::-1]
     assert tuple(oldest_first) == REVISIONS
     assert scripts.get_current_head() == HEAD
+
+
+def test_the_operations_of_archives_there_are_noted_by_the_upgrade(
+    empty_database_url: str,
+) -> None:
+    with engine_connection(empty_database_url) as connection:
+        command.upgrade(schema.alembic_config(connection), "0004")
+        connection.commit()
+    with psycopg.connect(empty_database_url, autocommit=True) as conn:
+        conn.execute("INSERT INTO users (name) VALUES ('alice')")
+        for name in ("api", "strange", "new"):
+            conn.execute(ADD, (name,))
+        op = "00000000-0000-0000-0000-00000000000"
+        archived = "UPDATE workspaces SET archive_key = %s WHERE name = %s"
+        conn.execute(archived, (f"hub/ws/{op}1/1/home.tar.zst", "api"))
+        conn.execute(archived, ("elsewhere", "strange"))
+        conn.execute("UPDATE workspaces SET op_id = %s WHERE name = 'api'", (f"{op}2",))
+        upgrade(empty_database_url)
+        rows = conn.execute("SELECT op_id FROM archive_operations ORDER BY op_id").fetchall()
+    assert rows == [(f"{op}1",), (f"{op}2",)]
 
 
 def test_there_is_no_way_down() -> None:

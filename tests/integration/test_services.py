@@ -25,8 +25,8 @@ PATIENCE = 60
 
 
 @asynccontextmanager
-async def kept(server: EmbeddedRedis) -> AsyncIterator[None]:
-    task = asyncio.create_task(keep_running((server,)))
+async def kept(*servers: EmbeddedRedis) -> AsyncIterator[None]:
+    task = asyncio.create_task(keep_running(servers))
     try:
         yield
     finally:
@@ -68,6 +68,14 @@ async def test_a_start_that_fails_is_said_and_tried_again(
         await until(lambda: "did not start" in caplog.text)
         own_redis.options = ()
         await until(lambda: pid_of(own_redis) not in (None, before))
+
+
+@pytest.mark.anyio
+async def test_where_nothing_is_embedded_it_goes_on_all_the_same() -> None:
+    """Its end would end the coordinator beside it."""
+    async with kept():
+        for _ in range(10):
+            await asyncio.sleep(0)
 
 
 def test_a_hub_elsewhere_needs_a_redis(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tests.integration.stored import insert
 from tests.make import workspace
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
@@ -109,6 +109,10 @@ class MemorySignals:
     async def subscribe(self, channel: str) -> AsyncIterator[str]:
         raise AssertionError("a look for idle workspaces has nothing to say there")
         yield ""
+
+    async def follow(self, patterns: Sequence[str]) -> AsyncIterator[str | None]:
+        raise AssertionError("a look for idle workspaces has nothing to hear there")
+        yield None
 
     async def close(self) -> None: ...
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench.counted import count_writes
 from tests.bench.fleet import MIXED
+from tests.bench.goals import Goals
 from tests.bench.hub import HOUR, Spent, apart, databases, fill, fleet_hub, load
 
 if TYPE_CHECKING:
@@ -68,13 +69,31 @@ def show(passes: Passes) -> None:
     )
 
 
-def bench(counts: Sequence[int], passes: int) -> None:
+def bench(counts: Sequence[int], passes: int) -> list[Passes]:
+    found = []
     with databases() as make:
         for count in counts:
             url = make()
             asyncio.run(fill(url, count, MIXED))
-            show(apart(measure, url, count, passes))
+            found.append(apart(measure, url, count, passes))
+            show(found[-1])
     print(load())
+    return found
+
+
+def judge(found: Sequence[Passes]) -> Goals:
+    goals = Goals()
+    statements = {(each.first.statements, each.usual.statements) for each in found}
+    goals.exactly("numbers of statements, whatever the count", len(statements), 1)
+    goals.exactly("rows written", sum(each.written for each in found), 0)
+    for each in found:
+        slowest = max(each.first.seconds, each.usual.seconds)
+        if each.count <= 10_000:
+            goals.at_most(f"a pass over {each.count:,}", slowest, 1, " s")
+        else:
+            goals.at_most(f"a pass over {each.count:,}", slowest, each.count / 10_000, " s")
+            goals.at_most(f"memory at {each.count:,}", each.peak_mib, 1024, " MiB")
+    return goals
 
 
 def main() -> None:
@@ -82,7 +101,7 @@ def main() -> None:
     parser.add_argument("--counts", default="1000,10000,100000")
     parser.add_argument("--passes", type=int, default=5)
     given = parser.parse_args()
-    bench([int(each) for each in given.counts.split(",")], given.passes)
+    judge(bench([int(each) for each in given.counts.split(",")], given.passes)).finish()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from codehub.coordinator.rhythm import Rhythm
 from codehub.model.states import Phase
+from tests.bench.goals import Goals
 from tests.bench.hub import HOUR, FleetHub, Spent, apart, databases, fill, fleet_hub, load
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def show(starts: Starts) -> None:
     )
 
 
-def bench(counts: Sequence[int], actions: int, start_seconds: float) -> None:
+def bench(counts: Sequence[int], actions: int, start_seconds: float) -> list[Starts]:
     measured = []
     with databases("-c", "fsync=off") as make:
         for count in counts:
@@ -105,6 +106,16 @@ def bench(counts: Sequence[int], actions: int, start_seconds: float) -> None:
         times = more.count / less.count
         print(f"{times:.1f} times as many: {grown:.2f} times as long, {cpu:.2f} times the cpu")
     print(load())
+    return measured
+
+
+def judge(measured: Sequence[Starts]) -> Goals:
+    """Linear, with room for a busy machine: quadratic growth would be twice the ratio of counts."""
+    goals = Goals()
+    for less, more in pairwise(measured):
+        grown = (more.spent.seconds / less.spent.seconds) / (more.count / less.count)
+        goals.at_most(f"growth from {less.count:,} to {more.count:,}, linear is 1", grown, 1.5)
+    return goals
 
 
 def main() -> None:
@@ -113,7 +124,8 @@ def main() -> None:
     parser.add_argument("--actions", type=int, default=8)
     parser.add_argument("--start-seconds", type=float, default=0.0)
     given = parser.parse_args()
-    bench([int(each) for each in given.counts.split(",")], given.actions, given.start_seconds)
+    counts = [int(each) for each in given.counts.split(",")]
+    judge(bench(counts, given.actions, given.start_seconds)).finish()
 
 
 if __name__ == "__main__":

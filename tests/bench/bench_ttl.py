@@ -26,6 +26,7 @@ from codehub.store.fence import take_epoch
 from codehub.store.pool import Pool
 from tests.bench.counted import counting
 from tests.bench.fleet import MIXED
+from tests.bench.goals import Goals
 from tests.bench.hub import databases, fill, load
 
 if TYPE_CHECKING:
@@ -137,13 +138,23 @@ def show(asked: Asked, count: int) -> None:
     )
 
 
-def bench(count: int, runs: int) -> None:
+def bench(count: int, runs: int) -> Sequence[Asked]:
     with databases() as make:
         url = make()
         asyncio.run(fill(url, count, MIXED))
-        for each in asyncio.run(measure(url, runs)):
-            show(each, count)
+        asked = asyncio.run(measure(url, runs))
+    for each in asked:
+        show(each, count)
     print(load())
+    return asked
+
+
+def judge(asked: Sequence[Asked]) -> Goals:
+    goals = Goals()
+    for each in asked:
+        goals.at_most(each.name, 1000 * statistics.median(each.seconds), 100, " ms")
+        goals.exactly(f"{each.name}, by an index", not each.reads_all, True)
+    return goals
 
 
 def main() -> None:
@@ -151,7 +162,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=20)
     given = parser.parse_args()
-    bench(given.count, given.runs)
+    judge(bench(given.count, given.runs)).finish()
 
 
 if __name__ == "__main__":

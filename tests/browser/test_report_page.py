@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
+import re
 import threading
+from base64 import b64decode
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codehub.model.states import DesiredState
 from codehub.render.pages import GENERIC, Trouble, Waiting, page
 from codehub.render.report_html import report_html
-from tests.browser.chromium import DARK, LIGHT, open_chromium
-from tests.integration.front_world import asleep, front_world
-from tests.integration.stored import live
+from tests.browser.driven import driven
 from tests.snapshots import report_cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.browser.chromium import Chromium
-
 LONG = "a-rather-long-name-of-a-workspace-here-x"
 PAGES: dict[str, Callable[[], str]] = {
     "report": lambda: report_html(report_cases.everything(), refresh=600),
+    "busy": lambda: report_html(report_cases.busy()),
+    "own": lambda: report_html(report_cases.everything(), own=True),
     "empty": lambda: report_html(report_cases.empty()),
     "waiting": lambda: page(
         Waiting(f"Restoring {LONG}", "Its home is coming back.", ("for 2m",), 0.4, refresh=600)
@@ -37,51 +34,54 @@ PAGES: dict[str, Callable[[], str]] = {
     ),
 }
 
-# Looks at pages in frames of a given width, as the pages themselves run no script. Contrast is that
-# of WCAG 2: every text against the nearest background below it.
-HARNESS = """<!doctype html><title>harness</title><pre id="found"></pre><script>
-const light = ([r, g, b]) => [r, g, b].map(c => (c /= 255) <= .03928 ? c / 12.92 :
-  ((c + .055) / 1.055) ** 2.4).reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
-const colour = text => text.match(/[\\d.]+/g).map(Number);
-const below = node => {
-  for (; node; node = node.parentElement) {
-    const found = colour(getComputedStyle(node).backgroundColor);
-    if (found.length < 4 || found[3] > 0) return found;
-  }
-};
-const contrast = node => {
-  const [a, b] = [light(colour(getComputedStyle(node).color)), light(below(node))];
-  return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-};
-const texts = root => [...root.querySelectorAll("body *")].filter(node => node.checkVisibility() &&
-  [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim()));
-async function look(name, width) {
-  const frame = document.createElement("iframe");
-  frame.style.width = width + "px"; frame.style.height = "1000px";
-  frame.src = name + ".html";
-  document.body.append(frame);
-  await new Promise(loaded => frame.onload = loaded);
-  const root = frame.contentDocument, page = root.documentElement;
-  const worst = texts(root).map(node => [contrast(node), node.textContent.trim().slice(0, 40)])
+# Contrast is that of WCAG 2: every text against the nearest background below it.
+MEASURE = """(() => {
+  const light = ([r, g, b]) => [r, g, b].map(c => (c /= 255) <= .03928 ? c / 12.92 :
+    ((c + .055) / 1.055) ** 2.4).reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+  const colour = text => text.match(/[\\d.]+/g).map(Number);
+  const below = node => {
+    for (; node; node = node.parentElement) {
+      const found = colour(getComputedStyle(node).backgroundColor);
+      if (found.length < 4 || found[3] > 0) return found;
+    }
+  };
+  const contrast = node => {
+    const [a, b] = [light(colour(getComputedStyle(node).color)), light(below(node))];
+    return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+  };
+  const texts = [...document.querySelectorAll("body *")].filter(node => node.checkVisibility() &&
+    [...node.childNodes].some(child => child.nodeType === 3 && child.data.trim()));
+  const worst = texts.map(node => [contrast(node), node.textContent.trim().slice(0, 40)])
     .sort((a, b) => a[0] - b[0])[0];
-  const found = {name, width, overflow: page.scrollWidth - page.clientWidth, contrast: worst[0],
-    where: worst[1], page: getComputedStyle(root.body).backgroundColor,
-    styled: root.styleSheets.length && root.styleSheets[0].cssRules.length > 0};
-  frame.remove();
-  return found;
-}
-(async () => {
-  const found = [];
-  for (const name of NAMES)
-    for (const width of [390, 820, 1400]) found.push(await look(name, width));
-  document.getElementById("found").textContent = JSON.stringify(found);
-})();
-</script>"""
+  const page = document.documentElement;
+  return {overflow: page.scrollWidth - page.clientWidth, contrast: worst[0], where: worst[1],
+    page: getComputedStyle(document.body).backgroundColor};
+})()"""
 
+FILL = "selector => getComputedStyle(document.querySelector(selector)).fill"
 
-@pytest.fixture
-def chromium(tmp_path: Path) -> Chromium:
-    return open_chromium(tmp_path)
+# A picture's own box is what must not reach out of its panel; labels of one axis must not meet.
+CHARTS = """(() => {
+  const box = node => node.getBoundingClientRect();
+  const panel = node => box(node.closest(".panel"));
+  const all = selector => [...document.querySelectorAll(selector)];
+  const outside = all(".panel svg text, .panel svg rect").filter(node => node.checkVisibility() && (
+    box(node).left < panel(node).left || box(node).right > panel(node).right ||
+    box(node).bottom > panel(node).bottom)).map(node => node.outerHTML);
+  const overlapping = [];
+  for (const kind of [".when", ".scale", ".value"])
+    for (const svg of all(".plot, .axis")) {
+      const shown = [...svg.querySelectorAll(kind)].filter(node => node.checkVisibility());
+      shown.slice(1).forEach((node, at) => {
+        const [a, b] = [box(shown[at]), box(node)];
+        if (a.right > b.left && b.right > a.left && a.bottom > b.top && b.bottom > a.top)
+          overlapping.push(node.textContent);
+      });
+    }
+  const fill = FILL;
+  return {strips: all(".strip").map(node => box(node).width), outside, overlapping,
+    running: fill(".plot .v-running"), saved: fill(".plot .v-saved")};
+})()""".replace("FILL", FILL)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -98,8 +98,6 @@ def site(tmp_path: Path) -> Iterator[str]:
     pages |= {name.removesuffix(".html"): page(each) for name, each in GENERIC.items()}
     for name, text in pages.items():
         (directory / f"{name}.html").write_text(text)
-    names = json.dumps(sorted(pages))
-    (directory / "harness.html").write_text(HARNESS.replace("NAMES", names))
     handler = partial(Quiet, directory=str(directory))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -109,45 +107,62 @@ def site(tmp_path: Path) -> Iterator[str]:
         thread.join()
 
 
-def measured(document: str) -> list[dict[str, Any]]:
-    text = document.partition('<pre id="found">')[2].partition("</pre>")[0]
-    found: list[dict[str, Any]] = json.loads(text.replace("&lt;", "<").replace("&amp;", "&"))
-    return found
-
-
 @pytest.mark.parametrize(
-    ("scheme", "background"), [(LIGHT, "rgb(246, 247, 249)"), (DARK, "rgb(18, 21, 27)")]
+    ("dark", "background"), [(False, "rgb(246, 247, 249)"), (True, "rgb(18, 21, 27)")]
 )
 def test_pages_fit_every_width_and_can_be_read(
-    chromium: Chromium, site: str, scheme: str, background: str
+    tmp_path: Path, site: str, dark: bool, background: str
 ) -> None:
-    seen = chromium.look(f"{site}/harness.html", scheme, "--virtual-time-budget=60000")
-    found = measured(seen.document)
-    assert len(found) == 3 * (len(PAGES) + len(GENERIC))
-    for each in found:
-        assert each["styled"], each
-        assert each["page"] == background, each
-        assert each["overflow"] <= 0, each
-        assert each["contrast"] >= 4.5, each
+    names = [*PAGES, *(name.removesuffix(".html") for name in GENERIC)]
+    with driven(tmp_path) as tab:
+        for name in names:
+            tab.look_like(390, 1000, dark=dark)
+            tab.open(f"{site}/{name}.html")
+            for width in (390, 820, 1400):
+                tab.look_like(width, 1000, dark=dark)
+                found = {"name": name, "width": width, **tab.value(MEASURE)}
+                assert found["page"] == background, found
+                assert found["overflow"] <= 0, found
+                assert found["contrast"] >= 4.5, found
 
 
-def test_the_browser_has_nothing_to_complain_of(chromium: Chromium, site: str) -> None:
-    seen = chromium.look(f"{site}/report.html")
-    assert "payments-api" in seen.document
-    assert seen.complaints == ()
+def test_the_browser_has_nothing_to_complain_of(tmp_path: Path, site: str) -> None:
+    with driven(tmp_path) as tab:
+        tab.open(f"{site}/report.html")
+        assert "payments-api" in tab.text
+        assert tab.complaints == []
 
 
-def test_a_persons_browser_wakes_a_workspace(
-    chromium: Chromium, database_url: str, redis_url: str, tmp_path: Path
+def test_charts_are_drawn_within_their_panels_in_the_colours_of_the_scheme(
+    tmp_path: Path, site: str
 ) -> None:
-    """With the headers that a real browser sends on a real navigation."""
+    with driven(tmp_path) as tab:
+        colours = set()
+        for dark in (False, True):
+            for width in (390, 1400):
+                tab.look_like(width, 900, dark=dark)
+                tab.open(f"{site}/busy.html")
+                found = tab.value(CHARTS)
+                assert len(found["strips"]) == 20
+                assert min(found["strips"]) > 200
+                assert found["outside"] == []
+                assert found["overlapping"] == []
+                colours.add((dark, found["running"], found["saved"]))
+        assert tab.complaints == []
+    assert len(colours) == 2
 
-    async def visit() -> None:
-        async with front_world(database_url, redis_url, tmp_path / "pages") as world:
-            await world.add(asleep("api"))
-            address = f"http://localhost:{world.port}/w/api/"
-            seen = await asyncio.to_thread(chromium.look, address)
-            assert "Waking api" in seen.document
-            assert (await live(world.conn, "api")).intent.desired is DesiredState.RUNNING
 
-    asyncio.run(visit())
+def test_the_report_prints_black_on_white_as_tables(tmp_path: Path, site: str) -> None:
+    with driven(tmp_path) as tab:
+        tab.look_like(740, 1000, dark=True)
+        dark = {"name": "prefers-color-scheme", "value": "dark"}
+        tab.ask("Emulation.setEmulatedMedia", media="print", features=[dark])
+        tab.open(f"{site}/report.html")
+        assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert tab.value("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+        assert tab.value(f"({FILL})('.plot .v-running')") == "rgb(0, 0, 0)"
+        shown = "getComputedStyle(document.querySelector('.fleet tbody tr')).display"
+        assert tab.value(shown) == "table-row"
+        printed = b64decode(tab.ask("Page.printToPDF", paperWidth=8.27)["data"])
+    assert printed.startswith(b"%PDF-")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 6

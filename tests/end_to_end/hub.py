@@ -23,7 +23,8 @@ from codehub.model.states import DesiredState, IntentSource
 from codehub.service.intent import set_desired
 from codehub.store.connect import connect
 from tests.conftest import open_directory
-from tests.end_to_end.tree import kill_all, processes_of
+from tests.end_to_end.tree import first_of, kill_all, processes_of
+from tests.end_to_end.visits import welcome
 from tests.integration.command_line import NEUTRAL, OURS, Ran, run_codehub
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE = 60
-ADDRESS = re.compile(r"Open http://127\.0\.0\.1:(\d+)/")
+ADDRESS = re.compile(r"Open http://localhost:(\d+)/")
 ROWS = """
 SELECT name, id, phase, operation, op_id, desired_state, error_count, error_reason, error_message,
        home_store_key, archive_key
@@ -42,7 +43,7 @@ HEAD = """\
 apiVersion: codehub.dev/v1
 kind: Hub
 metadata: {name: hub}
-spec: {maxRunningPerUser: 20, defaultRuntime: process}
+spec: {maxRunningPerUser: 20, defaultRuntime: %s}
 ---
 apiVersion: codehub.dev/v1
 kind: User
@@ -77,7 +78,12 @@ class Row:
 
 
 class Hub:
-    """Below `directory`: `specs`, `data`, and what each process said."""
+    """Below `directory`: `specs`, `data`, and what each process said.
+
+    Its workspaces are processes. With another runtime it is for a subclass to say where they are.
+    """
+
+    runtime = "process"
 
     def __init__(self, directory: Path, settings: dict[str, str]) -> None:
         self.directory = directory
@@ -94,7 +100,8 @@ class Hub:
 
     def declare(self, **workspaces: str) -> None:
         """Specs with these workspaces and nothing else, written whole."""
-        text = HEAD + "".join(WORKSPACE % each for each in workspaces.items())
+        head = HEAD % self.runtime
+        text = head + "".join(WORKSPACE % each for each in workspaces.items())
         self.specs.mkdir(exist_ok=True)
         draft = self.directory / "draft"
         draft.write_text(text)
@@ -110,6 +117,12 @@ class Hub:
             return int(found[1]) if found else None
 
         self.port = until(address, "its address")
+        welcome(self.port, lambda: self.database_url)
+
+    def coordinate(self) -> subprocess.Popen[bytes]:
+        """One more `codehub serve coordinator`."""
+        where = () if "DATABASE_URL" in self.settings else ("--data", str(self.data))
+        return self.launch("serve", "coordinator", *where, "--specs", "specs")
 
     def revive(self) -> None:
         """Up again, should a test that failed have left it stopped."""
@@ -150,7 +163,7 @@ class Hub:
         """As the command would, without its process; for what leads up to a test."""
 
         async def ask() -> None:
-            async with await connect(EmbeddedPostgres(self.data / "postgres").url) as conn:
+            async with await connect(self.database_url) as conn:
                 await set_desired(conn, name, state, source=IntentSource.CLI, by="test")
 
         asyncio.run(ask())
@@ -167,8 +180,14 @@ class Hub:
             each.wait(timeout=PATIENCE)
         return count
 
+    @property
+    def database_url(self) -> str:
+        """Of the database it was given, or else of its own."""
+        given = self.settings.get("DATABASE_URL")
+        return given or EmbeddedPostgres(self.data / "postgres").url
+
     def ask(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        url = EmbeddedPostgres(self.data / "postgres").url
+        url = self.database_url
         with psycopg.connect(url, autocommit=True, connect_timeout=PATIENCE) as conn:
             return conn.execute(query, values or None).fetchall()
 
@@ -215,6 +234,14 @@ class Hub:
         running = EmbeddedRedis(self.data / "redis").running()
         return running.pid if running else None
 
+    def assert_no_second(self) -> None:
+        """One `codehub up`, one of each service, no storage job; workspaces aside."""
+        others = [each for each in processes_of(self.data) if not each.is_workspace]
+        assert first_of(others, "codehub up") == [self.up.pid]
+        assert first_of(others, "redis-server") == [self.redis()]
+        assert first_of(others, " -D ") == [self.postgres()]
+        assert [each for each in others if each.is_job] == []
+
     def leader(self) -> int | None:
         """The pid of the coordinator that leads, or led last."""
         rows = self.ask("SELECT holder_id FROM system_locks WHERE lock_name = 'coordinator'")
@@ -248,3 +275,9 @@ def until(look: Callable[[], T | None], what: str, patience: float = PATIENCE) -
                 return found
         time.sleep(0.05)
     raise AssertionError(f"{what} never came")
+
+
+def until_another_second() -> None:
+    """Stores keep whole seconds, and an archive that is not surely older than another is kept."""
+    second = int(time.time())
+    until(lambda: int(time.time()) > second, "another second")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from codehub.model.states import DesiredState
+from tests.end_to_end.coordinators import CLAIMS, Coordinators
 from tests.end_to_end.hub import DEMO, PATIENCE, Hub, a_hub, until
 from tests.end_to_end.moments import (
     NEVER,
@@ -24,45 +24,9 @@ from tests.end_to_end.tree import processes_of
 from tests.integration.homes import describe, fill_home
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.timeout(300)
-
-STANDS_BY = """
-SELECT FROM pg_stat_activity WHERE position('pg_try_advisory_lock' IN query) > 0
-AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory') AND pid <> pg_backend_pid()
-"""
-CLAIMS = """
-SELECT count(*) FROM workspace_events JOIN workspaces ON workspaces.id = workspace_id
-WHERE name = %s AND kind = 'operation' AND workspace_events.new = %s
-"""
-
-
-class Coordinators:
-    """One that leads and one that stands by."""
-
-    def __init__(self, hub: Hub) -> None:
-        self.hub = hub
-        self.leader = self._launch()
-        until(lambda: hub.leader() == self.leader.pid, "a leader")
-        self.other = self._launch()
-        until(lambda: hub.ask(STANDS_BY), "one that stands by")
-
-    def kill_leader(self) -> float:
-        """The other one leads after so many seconds; then a third one stands by."""
-        self.leader.kill()
-        killed = time.monotonic()
-        self.leader.wait(timeout=PATIENCE)
-        self.leader = self.other
-        until(lambda: self.hub.leader() == self.leader.pid, "another leader", patience=20)
-        took = time.monotonic() - killed
-        self.other = self._launch()
-        return took
-
-    def _launch(self) -> subprocess.Popen[bytes]:
-        words = ("serve", "coordinator", "--data", str(self.hub.data), "--specs", "specs")
-        return self.hub.launch(*words)
 
 
 @pytest.fixture
@@ -90,7 +54,7 @@ def test_the_other_one_finishes_what_the_leader_began(hub: Hub) -> None:
     (hub.home("mover") / "large").write_bytes(os.urandom(8_000_000))
     fill_home(hub.home("mover"))
     before = describe(hub.home("mover"))
-    until(lambda: hub.ask(STANDS_BY), "one that stands by")
+    coordinators.until_standing()
     halt_archive(hub, "mover")
 
     took = coordinators.kill_leader()
@@ -105,7 +69,7 @@ def test_the_other_one_finishes_what_the_leader_began(hub: Hub) -> None:
     hub.until_settled(mover="STANDBY")
     assert describe(hub.home("mover")) == before
 
-    until(lambda: hub.ask(STANDS_BY), "one that stands by")
+    coordinators.until_standing()
     for each in (coordinators.other, coordinators.leader):
         each.send_signal(signal.SIGTERM)
         assert each.wait(timeout=PATIENCE) == 0, hub.said(each)

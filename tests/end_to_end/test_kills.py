@@ -172,11 +172,7 @@ def assert_one_of_each(hub: Hub) -> None:
     assert len({each.mark for each in found if each.mark}) == len(hub.alive())
     awake = {str(row.id) for row in hub.rows().values() if row.phase == "RUNNING"}
     assert hub.alive() == awake
-    others = [each for each in found if not each.is_workspace]
-    assert [each.pid for each in others if "codehub up" in each.command] == [hub.up.pid]
-    assert [each.pid for each in others if "redis-server" in each.command] == [hub.redis()]
-    assert [each.pid for each in others if " -D " in each.command] == [hub.postgres()]
-    assert [each for each in others if each.is_job] == []
+    hub.assert_no_second()
 
 
 def assert_same(hub: Hub, homes: dict[str, Any]) -> None:

@@ -39,7 +39,10 @@ WHERE name = %s AND workspace_events.source = 'ttl' AND kind = 'desired'
 
 
 class Stream:
-    """Somebody who uses a workspace without a pause; `began` when it last began to."""
+    """Somebody who saves in a workspace without a pause; `began` when it last began to.
+
+    To ask for the same page again and again would be a page that polls, and nobody.
+    """
 
     def __init__(self, hub: Hub, path: str) -> None:
         self._hub, self._path = hub, path
@@ -58,7 +61,7 @@ class Stream:
 
     def _run(self) -> None:
         while not self._ended.wait(0.2):
-            if request(self._hub.port, "GET", self._path).status == 200:
+            if request(self._hub.port, "PUT", self._path, b"typed").status == 204:
                 now = time.monotonic()
                 self.longest = max(self.longest, now - self._last)
                 self._last = now
@@ -75,7 +78,7 @@ def hub() -> Iterator[Hub]:
 
 @pytest.fixture(scope="module")
 def stream(hub: Hub) -> Iterator[Stream]:
-    made = Stream(hub, "/w/used/")
+    made = Stream(hub, "/w/used/api/notes")
     try:
         yield made
     finally:

@@ -59,8 +59,19 @@ def test_a_new_hub_serves_its_report_and_brings_the_examples_to_their_state(hub:
         return b"playground" in visit(hub.port, "/").body
 
     assert until(told, "the report names the workspaces")
-    assert f"http://127.0.0.1:{hub.port}/w/playground/" in hub.said(hub.up)
+    assert f"http://localhost:{hub.port}/w/playground/" in hub.said(hub.up)
     assert visit(hub.port, "/w/nobody/").status == 404
+
+
+def test_the_login_link_stands_below_the_address_and_what_happens_below_both(hub: Hub) -> None:
+    until(lambda: "playground" in hub.said(hub.up), "what happens")
+    _, _, rest = hub.said(hub.up).partition("  Open ")
+    _, invitation, link, *others = rest.splitlines()
+
+    assert invitation.startswith("  Log in as ")
+    assert link.startswith(f"  http://localhost:{hub.port}/login/link?code=")
+    assert others[0] == ""
+    assert "playground" in "".join(others[1:])
 
 
 def test_a_workspace_answers_below_its_name_and_keeps_what_it_is_given(hub: Hub) -> None:
@@ -83,7 +94,9 @@ def test_commands_work_beside_it(hub: Hub) -> None:
     assert "PROVISIONING" in hub.tell("events").out
     assert "playground" in hub.tell("logs", "playground").out
     checked = hub.tell("doctor").out
-    assert "all well" in checked, checked
+    ill = [line for line in checked.splitlines() if line.startswith(("warning", "problem"))]
+    # What other hubs left on this machine is found, too.
+    assert [line for line in ill if "forgotten data" not in line] == [], checked
     assert f":{hub.up.pid} leads" in checked
 
 

@@ -23,6 +23,7 @@ class Found:
     """A living process. `mark` names the workspace and the start that it belongs to."""
 
     pid: int
+    parent: int
     command: str
     mark: str | None
 
@@ -44,6 +45,15 @@ def processes_of(data: Path, which: Callable[[Found], bool] = anything) -> list[
     pids = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
     seen = (_look(pid, os.fsencode(data)) for pid in pids if pid != os.getpid())
     return [each for each in seen if each and which(each)]
+
+
+def first_of(found: list[Found], words: str) -> list[int]:
+    """The pids of those with these words in their command, less what they forked themselves.
+
+    A child shows its parent's command line until it has one of its own.
+    """
+    named = {each.pid: each for each in found if words in each.command}
+    return [each.pid for each in named.values() if each.parent not in named]
 
 
 def kill_all(data: Path, which: Callable[[Found], bool] = anything) -> int:
@@ -75,10 +85,13 @@ def _look(pid: int, data: bytes) -> Found | None:
         command = (PROC / str(pid) / "cmdline").read_bytes()
         environ = (PROC / str(pid) / "environ").read_bytes()
         place = os.fsencode((PROC / str(pid) / "cwd").readlink())
+        stat = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
     if not any(data in each for each in (command, environ, place)):
         return None
     marks = [each for each in environ.split(b"\0") if each.startswith(MARKER)]
     mark = marks[0].removeprefix(MARKER).decode() if marks else None
-    return Found(pid, command.replace(b"\0", b" ").decode(errors="replace").strip(), mark)
+    # The name in front, in brackets, may hold anything; state and parent follow it.
+    parent = int(stat.rpartition(")")[2].split()[1])
+    return Found(pid, parent, command.replace(b"\0", b" ").decode(errors="replace").strip(), mark)

@@ -1,0 +1,185 @@
+"""Lost homes, crash loops, missing images and damaged archives on Docker and S3: people are told,
+and nothing that is left is touched."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from codehub.model.states import DesiredState
+from tests.contract.docker_registry import registry
+from tests.end_to_end.hub import Row, until
+from tests.end_to_end.moments import NEVER
+from tests.end_to_end_docker.docker_hub import PREFIX, DockerHub, a_served_hub
+from tests.integration.homes import describe, fill_home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.end_to_end_docker.docker_hub import Ground
+
+pytestmark = pytest.mark.timeout(300)
+
+ARCHIVED, STANDBY, RUNNING = DesiredState.ARCHIVED, DesiredState.STANDBY, DesiredState.RUNNING
+LATER = f"{NEVER}, startOn: visit"
+CRASHES = 'echo "reading the settings"; echo "no such key: colour" >&2; exit 3'
+COLLAPSES = 'httpd -p $PORT -h $HOME; sleep 0.3; echo "out of colours" >&2; exit 7'
+
+
+@pytest.fixture(scope="module")
+def hub(ground: Ground) -> Iterator[DockerHub]:
+    with registry() as images, a_served_hub(ground) as made:
+        made.declare(
+            first=ground.served(LATER),
+            second=ground.served(LATER),
+            damaged=ground.served(LATER),
+            borrowed=ground.served(LATER),
+            crashes=ground.served(LATER, CRASHES),
+            collapses=ground.served(LATER, COLLAPSES),
+            missing=f"image: '{images.address}/team/missing:1', {LATER}",
+        )
+        made.coordinate()
+        names = ("first", "second", "damaged", "borrowed", "missing")
+        made.until_settled(**dict.fromkeys(names, "STANDBY"))
+        yield made
+
+
+def until_error(hub: DockerHub, name: str, reason: str) -> Row:
+    until(lambda: hub.rows()[name].phase == "ERROR", f"an error of {name}")
+    row = hub.rows()[name]
+    assert (row.operation, row.error_reason) == ("NONE", reason), row.error_message
+    assert reason in hub.tell("status").out
+    return row
+
+
+def volumes_of(hub: DockerHub, name: str) -> set[str]:
+    workspace = str(hub.rows()[name].id)
+    return {each for each in hub.volumes() if workspace in each}
+
+
+def lose_home(hub: DockerHub, name: str) -> None:
+    """Remove its volume, as somebody with `docker volume rm` would."""
+    home = hub.rows()[name].home
+    assert home is not None
+    hub.client.remove_volume(home)
+    until_error(hub, name, "DataLost")
+    assert volumes_of(hub, name) == set(), "no empty home took its place"
+
+
+def settle(hub: DockerHub, name: str, state: DesiredState) -> None:
+    hub.want(name, state)
+    hub.until_settled(**{name: state.value})
+
+
+def test_a_lost_home_comes_back_from_the_last_archive_when_asked_for(hub: DockerHub) -> None:
+    fill_home(hub.home("first"))
+    before = describe(hub.home("first"))
+    settle(hub, "first", ARCHIVED)
+    settle(hub, "first", STANDBY)
+    (hub.home("first") / "since then").write_text("not in the archive")
+
+    lose_home(hub, "first")
+
+    refused = hub.run("recover", "first")
+    assert refused.code != 0
+    assert "--from-archive" in refused.err, refused.err
+    assert hub.rows()["first"].phase == "ERROR"
+    hub.tell("recover", "first", "--from-archive", "--wait")
+    hub.until_settled(first="STANDBY")
+    assert describe(hub.home("first")) == before
+
+
+def test_a_lost_home_is_replaced_by_an_empty_one_when_asked_for(hub: DockerHub) -> None:
+    (hub.home("second") / "notes.txt").write_text("gone")
+    lose_home(hub, "second")
+
+    hub.tell("recover", "second", "--accept-empty", "--wait")
+
+    hub.until_settled(second="STANDBY")
+    assert list(hub.home("second").iterdir()) == []
+    settle(hub, "second", RUNNING)
+
+
+def test_a_command_that_ends_at_once_ends_in_error_with_its_last_words(hub: DockerHub) -> None:
+    (hub.home("crashes") / "notes.txt").write_text("kept")
+    hub.want("crashes", RUNNING)
+
+    row = until_error(hub, "crashes", "RetryExceeded")
+
+    assert row.error_message is not None
+    assert "exit code 3 before its port answered" in row.error_message
+    assert "reading the settings" in row.error_message
+    assert "no such key: colour" in row.error_message
+    assert row.error_count == 4, "one try and three retries"
+    until(lambda: str(row.id) not in hub.containers(), "the end of its container")
+    assert (hub.home("crashes") / "notes.txt").read_text() == "kept"
+
+
+def test_a_workspace_that_ends_again_and_again_ends_in_error(hub: DockerHub) -> None:
+    """It answers each time, and each time it ends by itself."""
+    hub.want("collapses", RUNNING)
+    row = until_error(hub, "collapses", "RetryExceeded")
+    assert row.error_count == 4
+    assert "out of colours" in hub.tell("logs", "collapses").out
+    assert str(row.id) not in hub.alive()
+
+
+def test_an_image_that_is_nowhere_is_an_error_at_once(hub: DockerHub) -> None:
+    hub.want("missing", RUNNING)
+    row = until_error(hub, "missing", "ImagePullFailed")
+    assert "team/missing:1" in (row.error_message or "")
+    assert row.error_count == 1
+    assert volumes_of(hub, "missing") == {row.home}, "the home is kept"
+
+
+def test_a_home_that_a_container_of_somebody_else_has_is_not_archived(hub: DockerHub) -> None:
+    """Stopped or not: what it writes after the archive would be lost with the volume."""
+    (hub.home("borrowed") / "notes.txt").write_text("before")
+    home = hub.rows()["borrowed"].home
+    mount = {"Type": "volume", "Source": home, "Target": "/mnt"}
+    config = {"Image": hub.ground.image, "Cmd": ["sh"], "HostConfig": {"Mounts": [mount]}}
+    name = f"borrower-{home}"
+    hub.client.create_container_from_config(config, name)
+    try:
+        hub.want("borrowed", ARCHIVED)
+        row = until_error(hub, "borrowed", "RetryExceeded")
+        assert f"'docker rm --force {name}'" in (row.error_message or "")
+        assert (row.archive, row.home) == (None, home)
+        (hub.home("borrowed") / "notes.txt").write_text("after")
+    finally:
+        hub.client.remove_container(name)
+    hub.tell("recover", "borrowed", "--wait")
+    hub.until_settled(borrowed="ARCHIVED")
+    settle(hub, "borrowed", STANDBY)
+    assert (hub.home("borrowed") / "notes.txt").read_text() == "after"
+
+
+def test_a_damaged_archive_is_kept_and_its_half_home_is_not(hub: DockerHub) -> None:
+    (hub.home("damaged") / "data").write_bytes(os.urandom(100_000))
+    before = describe(hub.home("damaged"))
+    settle(hub, "damaged", ARCHIVED)
+    archive = hub.rows()["damaged"].archive
+    assert archive is not None
+    flip(hub, archive, 50_000)
+    flipped = hub.archives()
+
+    hub.want("damaged", STANDBY)
+    row = until_error(hub, "damaged", "ArchiveCorrupted")
+
+    until(lambda: volumes_of(hub, "damaged") == set(), "the end of the new volume")
+    assert row.archive == archive
+    assert hub.archives() == flipped, "the archive is kept as it is"
+    flip(hub, archive, 50_000)
+    hub.tell("recover", "damaged", "--wait")
+    hub.until_settled(damaged="STANDBY")
+    assert describe(hub.home("damaged")) == before
+
+
+def flip(hub: DockerHub, archive: str, at: int) -> None:
+    """One bit of an object, in the bucket."""
+    s3, key = hub.ground.s3.client, f"{PREFIX}{archive}"
+    data = bytearray(s3.get_object(Bucket=hub.bucket, Key=key)["Body"].read())
+    data[at] ^= 1
+    s3.put_object(Bucket=hub.bucket, Key=key, Body=bytes(data))

@@ -22,6 +22,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
+from codehub.embedded.home import homes_outside
 from codehub.embedded.postgres import EmbeddedPostgres
 from codehub.embedded.redis import EmbeddedRedis
 from codehub.store.schema import upgrade
@@ -71,6 +72,15 @@ def open_path() -> Iterator[Path]:
     """Like `tmp_path`, and any account may enter: where an embedded server is to run."""
     with open_directory() as directory:
         yield directory
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_home_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Root's embedded servers in `tmp_path` keep their files elsewhere; they go with the tests."""
+    yield
+    for home, made_for in homes_outside().items():
+        if made_for.is_relative_to(tmp_path_factory.getbasetemp()):
+            shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -124,9 +134,18 @@ def empty_database_url(postgres_url: str) -> Iterator[str]:
 @pytest.fixture
 def database_url(postgres_url: str, migrated_template: str) -> Iterator[str]:
     """A database of this test's own, with the newest schema."""
-    url = _fresh(postgres_url, migrated_template)
-    yield url
-    _drop(postgres_url, _name(url))
+    with cloned_database(postgres_url, migrated_template) as url:
+        yield url
+
+
+@contextmanager
+def cloned_database(postgres_url: str, template: str) -> Iterator[str]:
+    """A new database with what the template has; gone at the end."""
+    url = _fresh(postgres_url, template)
+    try:
+        yield url
+    finally:
+        _drop(postgres_url, _name(url))
 
 
 @pytest.fixture

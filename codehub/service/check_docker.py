@@ -141,7 +141,7 @@ def judge_mark(found: Survey, hub: Known) -> Verdict:
         return well("it bears this hub's mark")
     if found.is_marked or hub.has_docker_homes:
         return problem(found.stranger.message, found.stranger.hint or "")
-    return well("not marked yet: the coordinator does so when it first leads")
+    return well("not marked yet: the coordinator does so when a workspace first needs it")
 
 
 def is_open(found: Survey) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -17,12 +16,13 @@ from codehub.model.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.store.fence import take_epoch
 from codehub.store.status import save
 from codehub.store.workspaces import read_workspaces
+from tests.contract.runtime_world import eventually
 from tests.coordination.held import HeldMover, HeldRuntime
 from tests.coordination.hub import HubWorld, Term, hub_world
 from tests.make import declaration
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -39,6 +39,12 @@ class HeldHub:
         self.runtime = HeldRuntime(path / "volumes")
         self.mover = HeldMover(world.store)
         self.world = replace(world, runtime=self.runtime, mover=self.mover)
+
+    @property
+    def held(self) -> int:
+        """How many acts wait at a gate."""
+        gates = (self.runtime.starting, self.runtime.stopping, self.mover.gate)
+        return sum(each.inside for each in gates)
 
     async def declare(self, count: int, **fields: Any) -> None:
         await self.world.declare(*(declaration(f"w{n:02}", **fields) for n in range(count)))
@@ -64,12 +70,16 @@ async def hub(database_url: str, tmp_path: Path) -> AsyncIterator[HeldHub]:
         yield HeldHub(world, tmp_path)
 
 
-async def stir(term: Term, passes: int = 6) -> None:
-    """Some passes while acts are held, each given the time to begin what it can."""
+async def stir(hub: HeldHub, term: Term, passes: int = 6) -> None:
+    """Some passes while acts are held; before each, every act has ended or stands at its gate."""
     for _ in range(passes):
         await term.controller.tick()
-        for _ in range(20):
-            await asyncio.sleep(0)
+        ids = [each.id for each in await read_workspaces(hub.world.conn)]
+
+        async def at_rest(ids: Sequence[UUID] = ids) -> bool:
+            return sum(map(term.acts.is_running, ids)) == hub.held
+
+        await eventually(at_rest, "every act ends or is held")
 
 
 # Bounds
@@ -84,7 +94,7 @@ async def test_eight_acts_at_once_and_no_more(hub: HeldHub) -> None:
             "UPDATE workspaces SET desired_state = 'RUNNING' WHERE deleted_at IS NULL"
         )
         hub.runtime.starting.shut()
-        await stir(term)
+        await stir(hub, term)
         assert hub.runtime.starting.inside == 8
         assert (await hub.operations()).count(Operation.STARTING) == 8, "claimed with a hand free"
         hub.runtime.starting.open()
@@ -104,7 +114,7 @@ async def test_two_data_moves_at_once_and_others_beside_them(hub: HeldHub) -> No
             " ELSE 'RUNNING' END WHERE deleted_at IS NULL"
         )
         hub.mover.gate.shut()
-        await stir(term)
+        await stir(hub, term)
         await term.controller.tick()
         phases = await hub.phases()
         assert hub.mover.gate.inside == 2
@@ -118,7 +128,7 @@ async def test_two_data_moves_at_once_and_others_beside_them(hub: HeldHub) -> No
 async def test_one_act_for_one_workspace(hub: HeldHub) -> None:
     hub.runtime.starting.shut()
     async with hub.world.term() as term:
-        await stir(term, passes=12)
+        await stir(hub, term, passes=12)
         assert (hub.runtime.starting.inside, hub.runtime.starting.most) == (1, 1)
         hub.runtime.starting.open()
         await term.settle()
@@ -130,7 +140,7 @@ async def test_what_was_in_flight_waits_for_a_hand_without_being_late(hub: HeldH
     await hub.declare(10)
     hub.runtime.starting.shut()
     async with hub.world.term(actions=10) as term:
-        await stir(term)
+        await stir(hub, term)
         assert hub.runtime.starting.inside == 10
     hub.runtime.starting.open()
     await hub.world.conn.execute(
@@ -150,7 +160,7 @@ async def test_what_was_in_flight_waits_for_a_hand_without_being_late(hub: HeldH
 async def test_an_act_whose_operation_is_over_is_given_up(hub: HeldHub) -> None:
     hub.runtime.starting.shut()
     async with hub.world.term() as term:
-        await stir(term)
+        await stir(hub, term)
         await hub.world.conn.execute("UPDATE workspaces SET op_started_at = '2026-01-01'")
         await term.controller.tick()
         assert not term.acts.busy
@@ -164,7 +174,7 @@ async def test_an_act_whose_operation_is_over_is_given_up(hub: HeldHub) -> None:
 async def test_an_act_of_this_operation_is_not_given_up(hub: HeldHub) -> None:
     hub.runtime.starting.shut()
     async with hub.world.term() as term:
-        await stir(term)
+        await stir(hub, term)
         api = await hub.world.look()
         await term.acts.give_up(api.id, api.status.op_id)
         await term.acts.give_up(UUID(int=1), None)
@@ -176,11 +186,11 @@ async def test_an_act_of_this_operation_is_not_given_up(hub: HeldHub) -> None:
 async def test_at_the_end_of_a_term_nothing_goes_on(hub: HeldHub) -> None:
     hub.runtime.starting.shut()
     async with hub.world.term() as term:
-        await stir(term)
+        await stir(hub, term)
         assert term.acts.busy
         await term.acts.close()
         assert not term.acts.busy
-        await stir(term)
+        await stir(hub, term)
         assert not term.acts.busy, "and nothing begins"
     assert hub.runtime.starting.given_up == 1
 
@@ -188,7 +198,7 @@ async def test_at_the_end_of_a_term_nothing_goes_on(hub: HeldHub) -> None:
 async def test_an_act_of_a_leader_of_the_past_changes_nothing(hub: HeldHub) -> None:
     hub.runtime.starting.shut()
     async with hub.world.term() as term:
-        await stir(term)
+        await stir(hub, term)
         claimed = await hub.world.look()
         await take_epoch(hub.world.conn, "coordinator", "another")
         hub.runtime.starting.open()
@@ -206,7 +216,7 @@ async def test_how_an_act_ended_is_kept_for_its_operation_alone(hub: HeldHub) ->
     hub.runtime.failing[api] = "no such table"
     async with hub.world.term() as term:
         hub.runtime.starting.shut()
-        await stir(term)
+        await stir(hub, term)
         op_id = (await hub.world.look()).status.op_id
         assert term.acts.outcome(api, op_id) is None
         hub.runtime.starting.open()
@@ -291,9 +301,9 @@ async def test_an_act_that_fails_while_others_are_seen_to_is_counted(
     """How it ended is not known to this pass, which must not begin it anew."""
     first, last = await two_of_which_the_last_fails(hub)
     async with hub.world.term() as term:
-        await stir(term, passes=2)
+        await stir(hub, term, passes=2)
         hub.runtime.starting.shut()
-        await stir(term)
+        await stir(hub, term)
         assert term.acts.is_running(last)
         await pass_in_which_it_ends(hub, term, monkeypatch, first)
         assert not term.acts.is_running(last), "not begun again before its failure is stored"
@@ -311,7 +321,7 @@ async def test_the_second_try_that_ends_during_a_pass_is_not_forgotten(
             await term.acts.quiet()
         await term.controller.tick()
         hub.runtime.starting.shut()
-        await stir(term)
+        await stir(hub, term)
         before = await hub.status(last)
         await pass_in_which_it_ends(hub, term, monkeypatch, first)
         await term.controller.tick()

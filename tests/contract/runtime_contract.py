@@ -297,6 +297,26 @@ async def test_another_operation_does_not_start_beside_a_running_workspace(world
     assert container.op_id == request.op_id
 
 
+async def test_of_two_hubs_that_start_it_at_once_one_wins(world: World) -> None:
+    """So a dead leader's late start is no second container on the same volume."""
+    runtime, other = world.open(), world.open()
+    ref = await new_volume(runtime)
+    script = f"echo start >> $HOME/starts; exec {world.serve}"
+    winner = request_for(world, ref, script)
+
+    async def overtaken() -> None:
+        await other.start(winner, leads)
+
+    with pytest.raises(ActionFailed):
+        await runtime.start(request_for(world, ref, script), overtaken)
+
+    container = await seen(runtime, ref.workspace_id)
+    assert container is not None
+    assert container.op_id == winner.op_id
+    assert await answers(await runtime.upstream(ref.workspace_id))
+    assert await world.read(ref, "starts") == "start\n"
+
+
 async def test_one_that_has_ended_is_replaced(world: World) -> None:
     runtime, request = await started(world)
     await world.kill(request.workspace_id)

@@ -300,6 +300,29 @@ async def test_a_place_without_the_volume_is_no_home(place: Place) -> None:
     assert committed(place.store) is None
 
 
+async def test_a_home_that_is_mounted_only_while_it_is_used_is_archived_whole(
+    place: Place, tmp_path: Path
+) -> None:
+    """As somebody who found a lost home on another disk gives it back to the engine.
+
+    While nothing runs, the volume's directory is an empty one below the place of the mount.
+    """
+    ref, elsewhere = VolumeRef(uuid4(), 1), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "notes").write_text("found again")
+    place.world.client.create_volume(
+        ref.name,
+        driver_opts={"type": "none", "o": "bind", "device": str(elsewhere)},
+        labels=volume_labels(place.world.hub_id, ref),
+    )
+    assert list(place.home(ref).iterdir()) == []
+
+    assert await place.runtime.volume_path(ref) is None
+
+    back = await place.restore(await place.archive(ref))
+    assert (place.home(back) / "notes").read_text() == "found again"
+
+
 # ---- The container that holds a volume ----
 
 

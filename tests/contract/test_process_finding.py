@@ -470,25 +470,6 @@ async def test_a_dead_hubs_child_behind_the_gate_is_not_mistaken_for_a_running_o
     assert await answers(await runtime.upstream(ref.workspace_id))
 
 
-async def test_of_two_hubs_that_start_it_at_once_one_wins(process_world: ProcessWorld) -> None:
-    runtime, other = process_world.open(), process_world.open()
-    ref = await new_volume(runtime)
-    script = f"echo start >> $HOME/starts; exec {process_world.serve}"
-    winner = request_for(process_world, ref, script)
-
-    async def overtaken() -> None:
-        await other.start(winner, leads)
-
-    with pytest.raises(ActionFailed, match="meanwhile"):
-        await runtime.start(request_for(process_world, ref, script), overtaken)
-
-    container = await seen(runtime, ref.workspace_id)
-    assert container is not None
-    assert container.op_id == winner.op_id
-    assert await answers(await runtime.upstream(ref.workspace_id))
-    assert await process_world.read(ref, "starts") == "start\n"
-
-
 def test_a_process_with_a_wild_name_is_read_rightly(tmp_path: Path) -> None:
     sleep = shutil.which("sleep")
     assert sleep is not None

@@ -13,7 +13,7 @@ from codehub.adapters.s3.address import parse_address
 from codehub.adapters.s3.store import S3Store
 from codehub.errors import ActionFailed, CodeHubError, Unreachable
 from tests.conftest import open_directory, require
-from tests.contract.s3_faults import FOR_EVER, FaultyProxy, reply
+from tests.contract.s3_faults import FOR_EVER, FaultyProxy, is_head, reply
 from tests.contract.s3_server import S3Server, s3_environment, s3_server  # noqa: F401
 from tests.contract.store_contract import FAR_AHEAD, get, put
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codehub.ports import ObjectStore
+    from tests.contract.s3_faults import Exchange, Request
 
 PATIENCE = 60
 CALLS: dict[str, Callable[[ObjectStore], object]] = {
@@ -41,7 +42,9 @@ ANSWERS = {
     (404, ""): (Unreachable, "no S3 server", "S3_ENDPOINT_URL"),
     (301, ""): (Unreachable, "another region", "S3_REGION"),
     (429, "TooManyRequests"): (Unreachable, "not able to answer", None),
-    (500, "InternalError"): (Unreachable, "not able to answer", None),
+    (500, "InternalError"): (Unreachable, "an error of its own, such as a full disk", None),
+    (500, ""): (Unreachable, "an error of its own, such as a full disk", None),
+    (502, ""): (Unreachable, "not able to answer", None),
     (400, "InvalidRequest"): (ActionFailed, "refused: InvalidRequest", None),
     (507, "InsufficientStorage"): (ActionFailed, "no space", "quota"),
 }
@@ -166,6 +169,47 @@ def test_an_object_that_cannot_be_asked_for_is_not_absent(
     assert "no S3 server" in refusal(store, CALLS["delete"]).message
     assert get(store, "hub/one") == b"data"
     store.close()
+
+
+@pytest.mark.parametrize("name", ["head", "delete", "write"])
+def test_an_object_that_is_listed_is_not_absent(
+    server: S3Server, proxy: FaultyProxy, name: str
+) -> None:
+    """A server that lost a part of itself may say both."""
+    store = open_once(server, server.make_bucket(), endpoint_url=proxy.url)
+    put(store, "hub/one")
+    proxy.spoil(reply(404, ""), is_head, FOR_EVER)
+    error = refusal(store, CALLS[name])
+    assert isinstance(error, Unreachable)
+    assert "contradicts itself" in error.message
+    assert get(store, "hub/one") == b"data"
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["list", "head", "abort_unfinished"])
+def test_a_page_that_can_be_read_is_no_empty_listing(
+    server: S3Server, proxy: FaultyProxy, name: str
+) -> None:
+    """XML of any kind is taken for a listing of nothing by whoever does not look."""
+    store = open_once(server, server.make_bucket(), endpoint_url=proxy.url)
+    proxy.spoil(reply_page("<html><body>welcome</body></html>"), is_listing, FOR_EVER)
+    error = refusal(store, CALLS[name])
+    assert isinstance(error, Unreachable)
+    assert "not what an S3 server says" in error.message
+
+
+def is_listing(request: Request) -> bool:
+    return request.method == "GET" and bool(request.query)
+
+
+def reply_page(text: str) -> Callable[[Exchange, Request], None]:
+    def act(exchange: Exchange, request: Request) -> None:
+        body = text.encode()
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        exchange.receive_body(request)
+        exchange.client.sendall(head.encode() + body)
+
+    return act
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,7 @@ class SecondEngine:
 
     def volume(self, name: str) -> Path:
         """The directory of one of its volumes."""
-        return self.directory / "data" / "volumes" / name / "_data"
+        return data_of(self.directory) / "volumes" / name / "_data"
 
     def end(self) -> None:
         """Remove everything it holds, and then the engine itself."""
@@ -142,7 +142,7 @@ class SecondEngine:
         path, number = self.directory, self._number
         return [
             "dockerd",
-            *("--data-root", str(path / "data"), "--exec-root", str(path / "run")),
+            *("--data-root", str(data_of(path)), "--exec-root", str(path / "run")),
             *("--pidfile", str(path / "pid"), "--host", self.base_url),
             *("--bridge", _bridge(number)),
             *("--iptables=false", "--ip-masq=false", "--ip-forward=false"),
@@ -216,21 +216,33 @@ class SecondEngine:
 @contextmanager
 def second_engine(*, live_restore: bool = True) -> Iterator[SecondEngine]:
     """A second engine that runs, with IMAGE on it; everything of it is gone afterwards."""
+    directory = Path(tempfile.mkdtemp(prefix="codehub-engine-"))
+    try:
+        with engine_in(directory, live_restore=live_restore) as engine:
+            yield engine
+    finally:
+        shutil.rmtree(directory)
+
+
+@contextmanager
+def engine_in(directory: Path, *, live_restore: bool = True) -> Iterator[SecondEngine]:
+    """The same in a directory that the caller looks after, and may have mounted disks in."""
     require_engine()
     missing = [each for each in _PROGRAMS if shutil.which(each) is None]
     require("docker", not missing, f"a second engine needs {', '.join(missing)}")
-    directory = Path(tempfile.mkdtemp(prefix="codehub-engine-"))
     others = _MACHINES.exists()
+    engine = SecondEngine(directory, live_restore=live_restore)
     try:
-        engine = SecondEngine(directory, live_restore=live_restore)
-        try:
-            engine.prepare()
-            yield engine
-        finally:
-            engine.end()
+        engine.prepare()
+        yield engine
     finally:
-        shutil.rmtree(directory)
+        engine.end()
         assert _MACHINES.exists() is others, "the machine's own bridge was touched"
+
+
+def data_of(directory: Path) -> Path:
+    """Where an engine in this directory keeps everything."""
+    return directory / "data"
 
 
 def _take_number() -> int:

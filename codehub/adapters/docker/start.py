@@ -44,6 +44,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 0.005, 0.1, 1.1
 _LOOK_EVERY: Final = 0.25
 """Seconds between two looks whether it still runs, while its port does not answer."""
 _LAST_LINES: Final = 20
+_NOT_FOUND: Final = 127
+_NOT_RUN: Final = "[FATAL tini "
+"""How the engine's own first process begins to say that it could not run the command."""
 
 
 async def start(
@@ -185,6 +188,11 @@ async def _failure(site: Site, request: StartRequest, found: Mapping[str, Any]) 
     why = " for lack of memory" if state.get("OOMKilled") else ""
     output = await site.engine.find(lambda client: client.logs(found["Id"], tail=_LAST_LINES))
     said = last_words(output or b"", hide=request.env.values())
+    if request.command and state["ExitCode"] == _NOT_FOUND and _NOT_RUN in said:
+        return ActionFailed(
+            f'the command "{request.command[0]}" was not found in the image {request.image}',
+            hint="correct the command or the image",
+        )
     return ActionFailed(
         f"the command ended{why} with exit code {state['ExitCode']} before its port answered"
         + (f": {said}" if said else " and said nothing"),

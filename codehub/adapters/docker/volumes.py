@@ -57,14 +57,18 @@ class Volumes:
                 raise VolumeInUse(f"the volume {ref.name} is in use", hint="try again")
 
     async def path(self, ref: VolumeRef) -> Path | None:
-        """Its directory, where the engine is of this machine and all in it is ours to move."""
+        """Its directory, where the engine is of this machine and all in it is ours to move.
+
+        None also for one that the engine mounts only where a container uses it: in between, its
+        directory is an empty one.
+        """
         found = await self._find(ref)
         if found is None:
             await self._marker.require()
             return None
         path = Path(found.get("Mountpoint") or "")
-        open_to_us = self._engine.is_local and path.is_absolute() and _is_open_to_us(path)
-        return path if open_to_us else None
+        near = self._engine.is_local and _is_plain(found) and path.is_absolute()
+        return path if near and _is_open_to_us(path) else None
 
     async def require(self, ref: VolumeRef) -> None:
         """The home to start in; never made here, because an empty one would hide the loss."""
@@ -145,6 +149,15 @@ def _in_use(ref: VolumeRef, user: str) -> VolumeInUse:
     # A workspace keeps the message alone, and nobody but a person may remove that container.
     command = f"docker rm --force {user}"
     return VolumeInUse(f"{text}: stop and remove that one ('{command}')")
+
+
+def _is_plain(volume: Mapping[str, Any]) -> bool:
+    """Whether its directory always holds its files: no plugin's, and nothing mounted on it.
+
+    The hub makes no others; somebody who brought a home back may have.
+    """
+    mounted = {"type", "device"} & (volume.get("Options") or {}).keys()
+    return volume.get("Driver") == "local" and not mounted
 
 
 def _is_open_to_us(path: Path) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import (
         HeadObjectOutputTypeDef,
         ListMultipartUploadsRequestTypeDef,
+        ListObjectsV2OutputTypeDef,
         ListObjectsV2RequestTypeDef,
         MultipartUploadTypeDef,
         ObjectTypeDef,
@@ -33,6 +34,10 @@ Answer = TypeVar("Answer", bound="Mapping[str, object]")
 
 TOKEN: Final = "codehub-upload"
 """The metadata by which an upload knows its own object again."""
+
+_OF_OBJECTS: Final = ("Name", "IsTruncated", "KeyCount", "Contents")
+_OF_UPLOADS: Final = ("Bucket", "IsTruncated", "MaxUploads", "Uploads")
+"""Of each listing a server has some of these, also where it is empty."""
 
 
 class Bucket:
@@ -68,20 +73,22 @@ class Bucket:
         A HEAD's refusal has no body that says why: "no such object" and "no such bucket" are the
         same, and so are all denials. A listing of this one key says it, by the error it raises.
         """
+        name = self.full(key)
         try:
-            found = self.client.head_object(Bucket=self.name, Key=self.full(key))
+            return self._head(name)
         except ClientError as error:
-            self.client.list_objects_v2(Bucket=self.name, Prefix=self.full(key), MaxKeys=1)
-            if is_absent(error):
-                return None
-            raise
-        return require_fields(found, "ContentLength", "LastModified")
+            page = self._page({"Bucket": self.name, "Prefix": name, "MaxKeys": 1})
+            if not is_absent(error):
+                raise
+        if any(each["Key"] == name for each in page.get("Contents", [])):
+            return self._find_listed(name)
+        return None
 
     def objects(self, prefix: str) -> Iterator[ObjectTypeDef]:
         """All objects whose keys begin with the prefix, page after page; never less than all."""
         request: ListObjectsV2RequestTypeDef = {"Bucket": self.name, "Prefix": self.full(prefix)}
         while True:
-            page = self.client.list_objects_v2(**request)
+            page = self._page(request)
             yield from page.get("Contents", [])
             if not page.get("IsTruncated"):
                 return
@@ -97,7 +104,7 @@ class Bucket:
             "Prefix": self.full(prefix),
         }
         while True:
-            page = self.client.list_multipart_uploads(**request)
+            page = require_any(self.client.list_multipart_uploads(**request), *_OF_UPLOADS)
             yield from page.get("Uploads", [])
             if not page.get("IsTruncated"):
                 return
@@ -106,12 +113,42 @@ class Bucket:
                 raise _broken_off()
             request["KeyMarker"], request["UploadIdMarker"] = after
 
+    def _find_listed(self, name: str) -> HeadObjectOutputTypeDef:
+        """One that has come to be in this moment is there now."""
+        try:
+            return self._head(name)
+        except ClientError as error:
+            if is_absent(error):
+                raise _contradiction() from error
+            raise
+
+    def _head(self, name: str) -> HeadObjectOutputTypeDef:
+        found = self.client.head_object(Bucket=self.name, Key=name)
+        return require_fields(found, "ContentLength", "LastModified")
+
+    def _page(self, request: ListObjectsV2RequestTypeDef) -> ListObjectsV2OutputTypeDef:
+        return require_any(self.client.list_objects_v2(**request), *_OF_OBJECTS)
+
+
+def require_any(answer: Answer, *names: str) -> Answer:
+    """The answer itself. A page of another kind, if it is XML, reads as a listing of nothing."""
+    if not any(name in answer for name in names):
+        raise ResponseParserError
+    return answer
+
 
 def require_fields(answer: Answer, *names: str) -> Answer:
     """The answer itself. A web server that is not S3's has other headers, or none."""
     if any(name not in answer for name in names):
         raise ResponseParserError
     return answer
+
+
+def _contradiction() -> Unreachable:
+    return Unreachable(
+        "the archive store contradicts itself: it lists an object that it says is not there",
+        hint="see whether all parts of it are up",
+    )
 
 
 def _broken_off() -> Unreachable:

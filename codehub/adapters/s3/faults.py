@@ -75,6 +75,10 @@ _ARRIVED_DAMAGED: Final = _Meaning(
     ActionFailed, "what was sent to the archive store arrived damaged", "look after the network"
 )
 _BUSY: Final = _Meaning(Unreachable, "the archive store is not able to answer now")
+_BROKEN: Final = _Meaning(
+    Unreachable, "the archive store has an error of its own, such as a full disk; see its log"
+)
+"""What several servers answer where they have no room, and do not say so."""
 
 _MEANINGS: Final = {
     "RequestTimeTooSkewed": _CLOCK,
@@ -94,6 +98,7 @@ _MEANINGS: Final = {
     "InsufficientStorage": _FULL,
     "XMinioStorageFull": _FULL,
     "XMinioAdminBucketQuotaExceeded": _FULL,
+    "InternalError": _BROKEN,
     "SlowDown": _BUSY,
     "RequestTimeout": _BUSY,
     NO_SUCH_UPLOAD: _Meaning(ActionFailed, "the archive store has given up this upload"),
@@ -197,6 +202,8 @@ def _by_status(status: int) -> _Meaning | None:
         return _NO_SERVER
     if status == 507:
         return _FULL
+    if status == 500:
+        return _BROKEN
     if status in (408, 429) or (status >= 500 and status != 501):
         return _BUSY
     return None

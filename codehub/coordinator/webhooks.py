@@ -29,6 +29,7 @@ from codehub.store.fence import fenced_transaction
 from codehub.store.requests import open_requests
 from codehub.store.session import insist
 from codehub.store.webhooks import read_receivers, read_sender
+from codehub.telemetry.instruments import WEBHOOKS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -107,7 +108,7 @@ class WebhookRunner:
             while waiting:
                 waiting = await self._hand_out_some(conn)
             if orphaned:
-                await stored.end_removed(conn, self._lead.fence)
+                WEBHOOKS.labels("removed").inc(await stored.end_removed(conn, self._lead.fence))
 
     async def _hand_out_some(self, conn: AsyncConnection[DictRow]) -> bool:
         """A batch; whether there may be more."""
@@ -173,7 +174,9 @@ class WebhookRunner:
         async with self._connection() as conn, fenced_transaction(conn, self._lead.fence):
             now = await read_now(conn)
             settled = settle(due.delivery, came, now, random.random(), self._patience)
-            await stored.record(conn, self._lead.fence, due.delivery.id, settled)
+            kept = await stored.record(conn, self._lead.fence, due.delivery.id, settled)
+        if kept:
+            WEBHOOKS.labels(_result(settled)).inc()
         self._tell(due, settled)
 
     async def _post(self, due: Due) -> Answer | ActionFailed | Unreachable:
@@ -205,6 +208,12 @@ class WebhookRunner:
             log.warning("webhooks: %s is given up on %s: %s", name, kind, settled.error)
         elif not due.delivery.attempts:
             log.warning("webhooks: %s could not be told of %s: %s", name, kind, settled.error)
+
+
+def _result(settled: Settled) -> str:
+    if settled.delivered:
+        return "delivered"
+    return "given_up" if settled.failed else "retried"
 
 
 def _raise_first(ended: list[BaseException | None]) -> None:

@@ -1,4 +1,4 @@
-"""What runs beside a proxy's connections, for ever, to keep it informed.
+"""What runs beside a proxy's connections, or the web application's, for ever, to keep it informed.
 
 None of it may end. Should one do so all the same, by a mistake of ours, people must still reach
 their workspaces: the process goes on with what it knows, says so, and begins that part again.
@@ -19,6 +19,8 @@ from codehub.telemetry.instruments import PROXY_RESTARTS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from prometheus_client import Counter
+
 log: Final = logging.getLogger("codehub.proxy")
 
 FIRST_PAUSE: Final = timedelta(seconds=1)
@@ -37,10 +39,14 @@ class Beside:
 
     def __init__(
         self,
+        whose: str = "proxy",
+        restarts: Counter = PROXY_RESTARTS,
         *,
         first: timedelta = FIRST_PAUSE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._whose = whose
+        self._restarts = restarts
         self._first = first
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
@@ -58,14 +64,14 @@ class Beside:
         failures = 0
         while True:
             begun = self._clock()
-            await _run(name, part)
-            PROXY_RESTARTS.labels(name).inc()
+            await _run(f"the {self._whose}'s part {name}", part)
+            self._restarts.labels(name).inc()
             failures = 1 if self._clock() - begun > SOUND_SECONDS else failures + 1
             pause = backoff(failures, random.random(), first=self._first)
             await asyncio.sleep(pause.total_seconds())
 
 
-async def _run(name: str, part: Part) -> None:
+async def _run(what: str, part: Part) -> None:
     """Returns when it ended, however that came, unless it is we who are cancelled."""
     try:
         await part.run()
@@ -73,8 +79,8 @@ async def _run(name: str, part: Part) -> None:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        log.error("the proxy's part %s was cancelled by itself, and begins again", name)
+        log.error("%s was cancelled by itself, and begins again", what)
     except Exception:
-        log.exception("the proxy's part %s failed, and begins again", name)
+        log.exception("%s failed, and begins again", what)
     else:
-        log.error("the proxy's part %s ended by itself, and begins again", name)
+        log.error("%s ended by itself, and begins again", what)

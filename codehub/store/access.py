@@ -28,6 +28,9 @@ FIND_USER: Final = """
 SELECT id, name, role, password_hash FROM users WHERE name = %(name)s AND disabled_at IS NULL
 """
 
+# Not FOR UPDATE: rows that refer to a user may be added meanwhile.
+LOCK_USER: Final = f"{FIND_USER} FOR NO KEY UPDATE"
+
 FIND_PEOPLE: Final = """
 SELECT id, name, role FROM users WHERE name = ANY(%(names)s) AND disabled_at IS NULL
 """
@@ -68,7 +71,16 @@ class Account:
 
 async def find_account(conn: AsyncConnection[DictRow], name: str) -> Account | None:
     """Who has this name and is not disabled."""
-    rows = await fetch(conn, FIND_USER, {"name": name})
+    return await _account(conn, FIND_USER, name)
+
+
+async def lock_account(conn: AsyncConnection[DictRow], name: str) -> Account | None:
+    """As `find_account`, and nobody else gets them so until the caller's transaction ends."""
+    return await _account(conn, LOCK_USER, name)
+
+
+async def _account(conn: AsyncConnection[DictRow], query: str, name: str) -> Account | None:
+    rows = await fetch(conn, query, {"name": name})
     return Account(person_of(rows[0]), rows[0]["password_hash"]) if rows else None
 
 

@@ -210,8 +210,8 @@ async def read_due(conn: AsyncConnection[DictRow], webhook_id: UUID, limit: int)
 
 async def record(
     conn: AsyncConnection[DictRow], fence: Fence, delivery_id: UUID, settled: Settled
-) -> None:
-    """What came of a try."""
+) -> bool:
+    """What came of a try; False where the delivery had ended meanwhile."""
     values = {
         "id": delivery_id,
         "status": settled.status,
@@ -220,7 +220,7 @@ async def record(
         "failed": settled.failed,
         "next_at": settled.next_at,
     }
-    await fenced(conn, fence, RECORD, values)
+    return (await fenced(conn, fence, RECORD, values)).rowcount == 1
 
 
 async def retry(

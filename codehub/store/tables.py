@@ -129,12 +129,22 @@ class SessionRow(SQLModel, table=True):
 
 
 class ApiTokenRow(SQLModel, table=True):
-    """A token for programs: scoped and expiring. Only its hash is kept."""
+    """A token for programs: scoped and expiring. Only its hash is kept.
+
+    `request_hash` is that of the `Idempotency-Key` it was made with.
+    """
 
     __tablename__: ClassVar[Any] = "api_tokens"
     __table_args__ = (
         UniqueConstraint("token_hash", name="uq_api_tokens_token_hash"),
         index("api_tokens_name", "user_id", "name", unique=True, where="revoked_at IS NULL"),
+        index(
+            "api_tokens_request",
+            "user_id",
+            "request_hash",
+            unique=True,
+            where="request_hash IS NOT NULL",
+        ),
     )
 
     id: UUID = identity()
@@ -146,6 +156,7 @@ class ApiTokenRow(SQLModel, table=True):
     last_used_at: datetime | None = moment(null=True)
     expires_at: datetime | None = moment(null=True)
     revoked_at: datetime | None = moment(null=True)
+    request_hash: str | None = words(null=True)
 
 
 class SpecRevisionRow(SQLModel, table=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors
@@ -14,7 +15,7 @@ from codehub.model.people import Role
 from codehub.store.workspaces import fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import timedelta
     from uuid import UUID
 
@@ -27,10 +28,16 @@ UPDATE api_tokens SET revoked_at = now()
 WHERE user_id = %(user_id)s AND name = %(name)s AND revoked_at IS NULL AND expires_at <= now()
 """
 
+# A key is good for a while; then it may stand for another token.
+RELEASE: Final = """
+UPDATE api_tokens SET request_hash = NULL
+WHERE user_id = %(user_id)s AND request_hash = %(request)s AND created_at <= now() - %(within)s
+"""
+
 ADD: Final = """
 WITH t AS (
-    INSERT INTO api_tokens (user_id, name, token_hash, scopes, expires_at)
-    VALUES (%(user_id)s, %(name)s, %(hash)s, %(scopes)s, now() + %(lasts)s)
+    INSERT INTO api_tokens (user_id, name, token_hash, scopes, expires_at, request_hash)
+    VALUES (%(user_id)s, %(name)s, %(hash)s, %(scopes)s, now() + %(lasts)s, %(request)s)
     RETURNING *
 )
 SELECT t.*, u.name AS user_name, u.role FROM t JOIN users u ON u.id = t.user_id
@@ -44,6 +51,16 @@ WHERE t.revoked_at IS NULL AND u.disabled_at IS NULL
 FIND: Final = f"""
 {_READ} AND t.token_hash = ANY(%(hashes)s) AND (t.expires_at IS NULL OR t.expires_at > now())
 """
+
+# Everything that a request for a token can say is in the row.
+FIND_REQUESTED: Final = """
+SELECT t.*, u.name AS user_name, u.role, t.name = %(name)s AND t.scopes = %(scopes)s
+    AND t.expires_at = t.created_at + %(lasts)s AS same
+FROM api_tokens t JOIN users u ON u.id = t.user_id
+WHERE t.user_id = %(user_id)s AND t.request_hash = %(request)s FOR NO KEY UPDATE OF t
+"""
+
+REPLACE: Final = "UPDATE api_tokens SET token_hash = %(hash)s WHERE id = %(id)s"
 
 LIST: Final = f"""
 {_READ} AND (%(user)s::text IS NULL OR u.name = %(user)s) ORDER BY u.name, t.name
@@ -67,29 +84,64 @@ UPDATE api_tokens t SET last_used_at = due.at FROM due WHERE t.id = due.id
 """
 
 
-async def add_token(
-    conn: AsyncConnection[DictRow],
-    user_id: UUID,
-    name: str,
-    token_hash: str,
-    scopes: Iterable[Scope],
-    lasts: timedelta,
-) -> Token:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A token to make; `request` is the hash of what its request is known by, where it has that."""
+
+    user_id: UUID
+    name: str
+    scopes: frozenset[Scope]
+    lasts: timedelta
+    request: str | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {
+            "user_id": self.user_id,
+            "name": self.name,
+            "scopes": Jsonb(sorted(scope.value for scope in self.scopes)),
+            "lasts": self.lasts,
+            "request": self.request,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """What was made by a request before; `same` says whether that one wanted the same."""
+
+    token: Token
+    same: bool
+    revoked: bool
+
+
+async def add_token(conn: AsyncConnection[DictRow], wanted: Wanted, token_hash: str) -> Token:
     """Keep a new token, within the caller's transaction; Refused where its name is taken."""
-    await conn.execute(RETIRE, {"user_id": user_id, "name": name})
-    values = {
-        "user_id": user_id,
-        "name": name,
-        "hash": token_hash,
-        "scopes": Jsonb(sorted(scope.value for scope in scopes)),
-        "lasts": lasts,
-    }
+    await conn.execute(RETIRE, wanted.values)
     try:
-        return token_of((await fetch(conn, ADD, values))[0])
+        return token_of((await fetch(conn, ADD, wanted.values | {"hash": token_hash}))[0])
     except errors.UniqueViolation:
         raise Refused(
-            f'there is a token "{name}" already', hint="revoke it first, or take another name"
+            f'there is a token "{wanted.name}" already',
+            hint="revoke it first, or take another name",
         ) from None
+
+
+async def find_requested(
+    conn: AsyncConnection[DictRow], wanted: Wanted, within: timedelta
+) -> Requested | None:
+    """What the same request made within this time, within the caller's transaction."""
+    if wanted.request is None:
+        return None
+    await conn.execute(RELEASE, wanted.values | {"within": within})
+    rows = await fetch(conn, FIND_REQUESTED, wanted.values)
+    if not rows:
+        return None
+    return Requested(token_of(rows[0]), rows[0]["same"], rows[0]["revoked_at"] is not None)
+
+
+async def replace_secret(conn: AsyncConnection[DictRow], token: Token, token_hash: str) -> None:
+    """Another secret in place of the one there was, which is nobody's from then on."""
+    await conn.execute(REPLACE, {"id": token.id, "hash": token_hash})
 
 
 async def find_tokens(conn: AsyncConnection[DictRow], hashes: Sequence[str]) -> dict[str, Token]:

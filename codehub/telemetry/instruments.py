@@ -47,6 +47,13 @@ FAILURES: Final = INSTRUMENTS.counter(
 EVENTS_DROPPED: Final = INSTRUMENTS.counter(
     "codehub_events_dropped_total", "Events that Redis could not take, and nobody got."
 )
+WEBHOOKS: Final = INSTRUMENTS.counter(
+    "codehub_webhook_deliveries_total",
+    "Tries to tell a webhook that were taken (delivered), that failed and are tried again "
+    "(retried), or that were the last one (given_up), and what ended untold because its webhook "
+    "was removed from the specs (removed).",
+    result=("delivered", "retried", "given_up", "removed"),
+)
 
 # Converging
 
@@ -162,6 +169,14 @@ PROXY_RESTARTS: Final = INSTRUMENTS.counter(
     "codehub_proxy_restarts_total",
     "Parts of the proxy that ended by a mistake of ours, and were begun again.",
     component=("routes", "logins", "watch", "activity"),
+)
+
+# The web application
+
+WEB_RESTARTS: Final = INSTRUMENTS.counter(
+    "codehub_web_restarts_total",
+    "Parts of the web application that ended by a mistake of ours, and were begun again.",
+    component=("logins", "streams"),
 )
 
 # The process

@@ -17,7 +17,7 @@ from codehub.model.states import DesiredState
 from codehub.service.asking import ask_for, held_still, missing
 from codehub.service.sessions import tidy
 from codehub.store.workspaces import find_live_by_id
-from codehub.web.etags import IfMatch, check_match, etag
+from codehub.web.etags import TAG_EXAMPLE, IfMatch, check_match, etag
 from codehub.web.hub import Hub, hub_of
 from codehub.web.shapes import WorkspaceShape, view_of, workspace_shape
 from codehub.web.who import Caller, Waker, Writer
@@ -43,6 +43,7 @@ TOLD: Final[dict[int | str, dict[str, Any]]] = {
             "ETag": {
                 "description": "Its `version`, to be sent back as `If-Match`.",
                 "schema": {"type": "string"},
+                "example": TAG_EXAMPLE,
             }
         }
     }

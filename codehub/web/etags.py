@@ -11,16 +11,23 @@ from codehub.errors import Outdated
 
 _TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 
+TAG_EXAMPLE: Final = '"6f1c0a2b9d3e4f508192a3b4c5d6e7f8"'
+
 IfMatch = Annotated[
     str | None,
     Header(
         alias="If-Match",
         description="Only if it is as it was seen: the `ETag` it had then. `*` for however it is.",
+        examples=[TAG_EXAMPLE],
     ),
 ]
 IfNoneMatch = Annotated[
     str | None,
-    Header(alias="If-None-Match", description="Only if it is not as it was seen."),
+    Header(
+        alias="If-None-Match",
+        description="Only if it is not as it was seen.",
+        examples=[TAG_EXAMPLE],
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, suppress
 from random import randint
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from starlette.responses import Response
 from codehub.errors import CodeHubError, NotFound, TooManyTries
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from uuid import UUID
 
     from starlette.types import Receive, Scope, Send
@@ -48,13 +48,16 @@ class Followers:
         self._most = most
         self._most_each = most_each
         self._of: Counter[UUID] = Counter()
-        self._open: set[asyncio.Event] = set()
+        self._open: set[Place] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def require_room(self, person: Person) -> None:
-        """Raise TooManyTries when there are as many as there may be."""
+    def take(self, person: Person) -> Place:
+        """One more, until the place is left. Raises TooManyTries where none is free.
+
+        To be taken before the output is opened, which may take long: many come at once.
+        """
         own = self._of[person.id] >= self._most_each
         if own or len(self._open) >= self._most:
             raise TooManyTries(
@@ -62,66 +65,71 @@ class Followers:
                 hint="close one, or try again in a while",
                 seconds=randint(*RETRY_SECONDS),
             )
-
-    @contextmanager
-    def join(self, person: Person) -> Iterator[asyncio.Event]:
-        """One more, until the block ends; the event says that it must."""
-        ended = asyncio.Event()
-        self._open.add(ended)
+        place = Place(self, person)
+        self._open.add(place)
         self._of[person.id] += 1
-        try:
-            yield ended
-        finally:
-            self._open.discard(ended)
-            self._of[person.id] -= 1
-            self._of += Counter()  # forgets those who are gone
+        return place
+
+    def leave(self, place: Place) -> None:
+        self._open.discard(place)
+        self._of[place.person.id] -= 1
+        self._of += Counter()  # forgets those who are gone
 
     def close(self) -> None:
         """Nobody stays."""
-        for ended in self._open:
-            ended.set()
+        for place in self._open:
+            place.ended.set()
+
+
+class Place:
+    """What somebody who follows has; `ended` says that they must go. To be left once."""
+
+    def __init__(self, followers: Followers, person: Person) -> None:
+        self.followers: Final = followers
+        self.person: Final = person
+        self.ended: Final = asyncio.Event()
+
+    def leave(self) -> None:
+        self.followers.leave(self)
 
 
 class Output(Response):
     """An answer that goes on until its source ends, the client leaves, or they may no longer.
 
-    `still_theirs` raises NotFound once the workspace is another's.
+    Then it leaves its place. `still_theirs` raises NotFound once the workspace is another's.
     """
 
     def __init__(
         self,
         source: AsyncGenerator[bytes, None],
-        followers: Followers,
-        person: Person,
+        place: Place,
         hold: Hold,
         still_theirs: Callable[[], Awaitable[object]],
     ) -> None:
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
         self._source = source
-        self._followers = followers
-        self._person = person
+        self._place = place
         self._hold = hold
         self._still_theirs = still_theirs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        with self._followers.join(self._person) as ended:
-            release = self._hold(ended.set)
-            tasks: list[asyncio.Task[object]] = []
-            try:
-                await send(
-                    {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-                )
-                works = (self._copy(send), _left(receive), ended.wait(), self._lost())
-                tasks += [asyncio.create_task(each) for each in works]
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                release()
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-            with suppress(OSError):
-                await send({"type": "http.response.body", "body": b""})
+        ended = self._place.ended
+        release = self._hold(ended.set)
+        tasks: list[asyncio.Task[object]] = []
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            works = (self._copy(send), _left(receive), ended.wait(), self._lost())
+            tasks += [asyncio.create_task(each) for each in works]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._place.leave()
+            release()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(OSError):
+            await send({"type": "http.response.body", "body": b""})
 
     async def _copy(self, send: Send) -> None:
         try:
@@ -134,7 +142,7 @@ class Output(Response):
     async def _lost(self) -> None:
         """Returns once it is no longer theirs; that nobody can say is no reason to end."""
         while True:
-            await asyncio.sleep(self._followers.look)
+            await asyncio.sleep(self._place.followers.look)
             try:
                 await self._still_theirs()
             except NotFound:

@@ -15,6 +15,8 @@ USUAL: Final = 100
 LIMIT_WORDS: Final = "At most so many."
 CURSOR_WORDS: Final = "`next` of the page before, as it came."
 
-Limit = Annotated[int, Query(ge=1, le=MOST, description=LIMIT_WORDS)]
-IdCursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$", description=CURSOR_WORDS)]
+Limit = Annotated[int, Query(ge=1, le=MOST, description=LIMIT_WORDS, examples=[50])]
+IdCursor = Annotated[
+    str | None, Query(pattern=r"^[0-9]{1,18}$", description=CURSOR_WORDS, examples=["4711"])
+]
 """How lists by number go on; eighteen digits always fit into the database's integers."""

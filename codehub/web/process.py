@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from codehub.errors import CodeHubError
+from codehub.proxy.beside import Beside
 from codehub.proxy.credentials import Trust, trust_of
 from codehub.proxy.identity import identities_of
 from codehub.proxy.process import front_of
@@ -17,6 +18,7 @@ from codehub.proxy.whereabouts import whereabouts_of
 from codehub.service.fronting import front_key
 from codehub.service.rules import limits_of
 from codehub.store.pool import Pool
+from codehub.telemetry.instruments import WEB_RESTARTS
 from codehub.web.app import create_app
 from codehub.web.hub import Hub
 from codehub.web.stream import Streams
@@ -55,17 +57,19 @@ async def serve_web(
         async with open_hub(settings, database_url, signals, logs) as hub:
             server = _Server(_config(hub))
             serving = asyncio.create_task(server.serve(sockets=[listener]))
-            works = (hub.identities.run(), hub.streams.run(), _see_off(hub, leaving))
-            beside = [asyncio.create_task(each) for each in works]
+            seeing_off = asyncio.create_task(_see_off(hub, leaving))
+            beside = Beside("web application", WEB_RESTARTS)
+            beside.start(logins=hub.identities, streams=hub.streams)
             try:
                 yield listener.getsockname()[1]
             finally:
                 hub.send_away()
                 server.should_exit = True
                 await asyncio.wait({serving}, timeout=2 * DRAIN_SECONDS)
-                for task in (serving, *beside):
+                await beside.close()
+                for task in (serving, seeing_off):
                     task.cancel()
-                await asyncio.gather(serving, *beside, return_exceptions=True)
+                await asyncio.gather(serving, seeing_off, return_exceptions=True)
 
 
 async def _see_off(hub: Hub, leaving: asyncio.Event | None) -> None:

@@ -123,7 +123,7 @@ class Streams:
             said = json.loads(message)
             workspace_id = UUID(said["id"])
             expiring = said["event"] == "workspace_expiring"
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             log.warning("something was told on the channels of events that is not ours")
             return
         self._reader.hear(workspace_id, expiring=expiring)

@@ -110,19 +110,10 @@ def may(scope: Scope) -> Callable[[Caller], Awaitable[Caller]]:
     return check
 
 
-async def admin(caller: Annotated[Caller, Depends(may(Scope.READ))]) -> Caller:
-    """A dependency: an admin."""
-    if not caller.person.is_admin:
-        raise NotAllowed("this is for admins", hint="ask one of them")
-    return caller
-
-
 Known = Annotated[Caller, Depends(known_caller)]
 Reader = Annotated[Caller, Depends(may(Scope.READ))]
 Writer = Annotated[Caller, Depends(may(Scope.WRITE))]
 Waker = Annotated[Caller, Depends(may(Scope.WAKE))]
-Planner = Annotated[Caller, Depends(may(Scope.PLAN))]
-Admin = Annotated[Caller, Depends(admin)]
 
 
 def _check_origin(caller: Caller) -> None:

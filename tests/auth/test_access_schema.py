@@ -81,6 +81,7 @@ def scene(database_url: str) -> Iterator[Scene]:
         ("UPDATE api_tokens SET revoked_at = now()", "token"),
         ("UPDATE api_tokens SET expires_at = now()", "token"),
         ("""UPDATE api_tokens SET scopes = '["read"]'""", "token"),
+        ("UPDATE api_tokens SET token_hash = 'another'", "token"),
         ("DELETE FROM api_tokens", "token"),
         ("UPDATE users SET role = 'admin'", "user"),
         ("UPDATE users SET name = 'bob'", "user"),
@@ -110,7 +111,7 @@ def test_a_new_user_is_told(scene: Scene) -> None:
     "change",
     [
         "UPDATE sessions SET last_seen_at = now()",
-        "UPDATE api_tokens SET last_used_at = now()",
+        "UPDATE api_tokens SET last_used_at = now(), request_hash = 'x'",
         "UPDATE users SET display_name = 'A', max_running = 3, spec_source = 'x'",
         "UPDATE users SET role = role, password_hash = password_hash, disabled_at = disabled_at",
     ],

@@ -37,7 +37,8 @@ EXAMPLES = 12
 SEED = 20261116
 
 # What the document cannot say: which etag a workspace has just now (412), which cursors, targets,
-# specs and printable characters there are, and how long ten years are (422).
+# specs and printable characters there are, how long ten years are, and which keys have stood for
+# another request (422).
 EXPECTED = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 412, 429]
@@ -45,7 +46,7 @@ expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 412, 429]
 [[operations]]
 include-operation-id = [
     "planSpecs", "listWorkspaces", "listWorkspaceEvents", "listAudit", "listRevisions",
-    "patchWorkspace", "overrideWorkspace",
+    "patchWorkspace", "overrideWorkspace", "createToken",
 ]
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 412, 422, 429]

@@ -153,7 +153,8 @@ async def test_what_is_said_on_the_channel_and_is_not_ours_is_ignored(
         bob = await world.tab("bob")
         await bob.all()
         channel = f"{world.settings.redis_channel_sse_prefix}:somebody"
-        for message in ("", "{", "[]", "7", '{"id": 7}', '{"id": "x", "event": "y"}', "null"):
+        deep = "[" * 200_000
+        for message in ("", "{", "[]", "7", '{"id": 7}', '{"id": "x", "event": "y"}', deep):
             await world.signals.publish(channel, message)
         await world.change("bob-running", memo="this is ours")
         assert (await bob.next()).data["memo"] == "this is ours"

@@ -134,13 +134,18 @@ async def test_wishes_that_are_refused(world: WebWorld, ana: httpx.AsyncClient) 
     assert await world.rows("TABLE api_tokens") == []
 
 
-async def test_there_is_an_end_to_how_many_one_has(world: WebWorld, ana: httpx.AsyncClient) -> None:
+async def leave_room_for_one(world: WebWorld) -> None:
+    """ana has as many tokens as she may, but one."""
     await world.conn.execute(
         "INSERT INTO api_tokens (user_id, name, token_hash, scopes, expires_at)"
         " SELECT id, 't' || n, 'h' || n, '[\"read\"]', now() + interval '1 day'"
         " FROM users, generate_series(1, %s) AS n WHERE name = 'ana'",
         (MOST - 1,),
     )
+
+
+async def test_there_is_an_end_to_how_many_one_has(world: WebWorld, ana: httpx.AsyncClient) -> None:
+    await leave_room_for_one(world)
     assert (await ana.post(TOKENS, json=WISH)).status_code == 201
     told = await ana.post(TOKENS, json=WISH | {"name": "more"})
     assert told.status_code == 409

@@ -10,6 +10,7 @@ import pytest
 
 from codehub.adapters.process import ProcessRuntime
 from codehub.cli.outputs import Outputs
+from codehub.errors import Unreachable
 from codehub.model.runtime import VolumeRef
 from codehub.model.workspace import Runtime
 from codehub.service.asking import missing
@@ -161,6 +162,29 @@ async def test_so_many_follow_and_no_more(world: WebWorld) -> None:
         assert (await ana.get(LOGS)).status_code == 200
 
 
+async def test_no_more_get_in_while_outputs_are_slow_to_open(world: WebWorld) -> None:
+    """A place is taken before there is anything to read, and given back where nothing comes."""
+    told, opened = Told(), asyncio.Event()
+
+    async def read(one: Workspace, lines: int, follow: bool) -> AsyncGenerator[bytes, None]:
+        await opened.wait()
+        if lines == 0:
+            raise Unreachable("it gives no answer")
+        return await told.read(one, lines, follow)
+
+    async with served(world, read) as base:
+        ana = await world.session("ana", base)
+        asked = [asyncio.create_task(ana.get(LOGS, params={"tail": n % 2})) for n in range(12)]
+        await until(lambda: sum(each.done() for each in asked) == 4)
+        opened.set()
+        statuses = [(await each).status_code for each in asked]
+        assert statuses.count(429) == 4
+        assert statuses.count(200) + statuses.count(503) == 8
+        assert 503 in statuses
+        again = await asyncio.gather(*(ana.get(LOGS) for _ in range(8)))
+        assert [each.status_code for each in again] == [200] * 8
+
+
 async def test_head_does_not_wait_for_the_end(world: WebWorld) -> None:
     told = Told()
     async with served(world, told.read) as base:
@@ -178,8 +202,7 @@ async def test_a_follower_ends_when_the_workspace_is_anothers(
     workspace = await live(world.conn, "ana-running")
     output = Output(
         await told.read(workspace, 7, True),
-        Followers(look=0.01),
-        person,
+        Followers(look=0.01).take(person),
         lambda _: lambda: None,
         lambda: _theirs(ana),
     )

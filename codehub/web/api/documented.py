@@ -158,10 +158,10 @@ def _told(status: int) -> dict[str, Any]:
     told: dict[str, Any] = {
         "description": _WHY[status],
         "content": {MEDIA_TYPE: {"schema": schema, "example": said}},
-        "headers": {"X-Request-Id": {"schema": {"type": "string"}}},
+        "headers": {"X-Request-Id": {"schema": {"type": "string"}, "example": "9f1c0a2b7d3e4f50"}},
     }
     if status in _LATER:
-        told["headers"]["Retry-After"] = {"schema": {"type": "string"}}
+        told["headers"]["Retry-After"] = {"schema": {"type": "string"}, "example": "2"}
     return told
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.responses import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codehub.web.shapes import Shape
 
 
 class Form(StrEnum):
@@ -46,11 +51,14 @@ def answer(text: str, form: Form) -> Response:
     return Response(text, media_type=kind + charset, headers=_PAGE if form is Form.HTML else None)
 
 
-def contents(offered: tuple[Form, ...], schema: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """For the document: the same answer in each of its forms, with `more` on the one in JSON."""
-    told: dict[str, Any] = {MEDIA_TYPES[Form.JSON]: {"schema": schema, **more}}
-    others = (form for form in offered if form is not Form.JSON)
-    return told | {MEDIA_TYPES[form]: {"schema": {"type": "string"}} for form in others}
+def contents(shape: type[Shape], examples: Mapping[Form, str]) -> dict[str, Any]:
+    """For the document: an answer in JSON, whose shape has an example, and in each other form."""
+    told: dict[str, Any] = {
+        MEDIA_TYPES[form]: {"schema": {"type": "string"}, "example": example}
+        for form, example in examples.items()
+    }
+    schema = {"$ref": f"#/components/schemas/{shape.__name__}"}
+    return {MEDIA_TYPES[Form.JSON]: {"schema": schema}} | told
 
 
 def _by_preference(accept: str) -> list[str]:

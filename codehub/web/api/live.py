@@ -70,12 +70,20 @@ async def follow(
     owner: Annotated[
         str | None,
         Query(
-            pattern=NAME_PATTERN, max_length=NAME_LENGTH, description="Only what is this user's."
+            pattern=NAME_PATTERN,
+            max_length=NAME_LENGTH,
+            description="Only what is this user's.",
+            examples=["ana"],
         ),
     ] = None,
     names: Annotated[
         str | None,
-        Query(pattern=_NAMES, max_length=MOST_NAMES * (NAME_LENGTH + 1), description=_ABOUT_NAMES),
+        Query(
+            pattern=_NAMES,
+            max_length=MOST_NAMES * (NAME_LENGTH + 1),
+            description=_ABOUT_NAMES,
+            examples=["payments-api,docs"],
+        ),
     ] = None,
 ) -> Response:
     """First a `snapshot` of all one's workspaces, in one or more parts, then `workspace_updated`

@@ -43,9 +43,12 @@ async def logs(
     caller: Reader,
     hub: TheHub,
     tail: Annotated[
-        int, Query(ge=0, le=MOST_LINES, description="How many of the last lines.")
+        int,
+        Query(ge=0, le=MOST_LINES, description="How many of the last lines.", examples=[50]),
     ] = LINES,
-    follow: Annotated[bool, Query(description="Go on with what comes, until it stops.")] = False,
+    follow: Annotated[
+        bool, Query(description="Go on with what comes, until it stops.", examples=[True])
+    ] = False,
 ) -> Response:
     """Read where it runs: a web process that cannot reach its runtime says so (501, 503)."""
     found = await _theirs(hub, caller, name)
@@ -54,12 +57,15 @@ async def logs(
             "this web process has no way to the output of workspaces",
             hint=f"use 'codehub logs {found.workspace.name}' where the coordinator runs",
         )
-    hub.followers.require_room(caller.person)
-    source = await hub.logs(found.workspace, tail, follow)
+    place = hub.followers.take(caller.person)
+    try:
+        source = await hub.logs(found.workspace, tail, follow)
+    except BaseException:
+        place.leave()
+        raise
     return Output(
         source,
-        hub.followers,
-        caller.person,
+        place,
         partial(hub.identities.hold, caller.identity),
         partial(_theirs, hub, caller, str(found.workspace.id)),
     )

@@ -2,7 +2,8 @@
 
 Every POST may be sent again, for instance by somebody who lost the answer: what was carried out is
 a 200 once more and changes nothing, as is asking for what is so anyway. "Still working" is noted
-each time, and an override lasts from when it was last asked for.
+each time, and an override lasts from when it was last asked for. So none of them needs an
+`Idempotency-Key`.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ async def archive(ask: Write) -> WorkspaceShape:
 @router.post("/restore", operation_id="restoreWorkspace", summary="Restore", responses=_STARTED)
 async def restore(
     ask: Write,
-    start: Annotated[bool, Query(description="Start it as well.")] = True,
+    start: Annotated[bool, Query(description="Start it as well.", examples=[False])] = True,
 ) -> WorkspaceShape:
     """Its home comes back from the archive store. Stops nothing."""
     state = DesiredState.RUNNING if start else DesiredState.STANDBY
@@ -113,6 +114,7 @@ async def delete(
         Query(
             alias="discardData",
             description="For admins: give up a home that cannot be archived. No way back.",
+            examples=[False],
         ),
     ] = False,
 ) -> WorkspaceShape:

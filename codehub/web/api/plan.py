@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -31,6 +31,7 @@ from codehub.store.connect import transaction
 from codehub.store.hubs import read_hub_state
 from codehub.store.workspaces import collector_paused
 from codehub.web.api.documented import problems
+from codehub.web.api.examples import PLANS, packed
 from codehub.web.api.forms import Form, answer, choose, contents
 from codehub.web.api.places import Places, read_body
 from codehub.web.api.plan_shapes import PlanShape
@@ -52,7 +53,7 @@ UPLOAD_SECONDS: Final = 60.0
 WORK_SECONDS: Final = 60.0
 PLACES: Final = Places(AT_ONCE, "makes plans")
 
-FORMS: Final = (Form.JSON, Form.MARKDOWN, Form.HTML, Form.TEXT)
+FORMS: Final = (Form.JSON, *PLANS)
 _TAR: Final = ("application/x-tar", "application/tar")
 _GZIP: Final = ("application/gzip", "application/x-gzip", "application/x-gtar-compressed")
 _JSON: Final = "application/json"
@@ -87,9 +88,14 @@ class Asked(Shape):
 
     model_config = ConfigDict(extra="forbid")
 
-    format: Form | None = Field(None, description="Wins over `Accept`; JSON where neither says.")
+    format: Form | None = Field(
+        None, description="Wins over `Accept`; JSON where neither says.", examples=["md"]
+    )
     target: str | None = Field(
-        None, max_length=200, description="Only this workspace, or those with a label `key=value`."
+        None,
+        max_length=200,
+        description="Only this workspace, or those with a label `key=value`.",
+        examples=["payments-api", "team=payments"],
     )
     as_of: str | None = Field(
         None,
@@ -103,11 +109,15 @@ class Asked(Shape):
         max_length=1024,
         pattern=r"^[^\x00-\x1f\x7f]+$",
         description="What to call the directory in the plan, and before the names of files.",
+        examples=["specs"],
     )
     commit: str | None = Field(
-        None, pattern=r"^[0-9a-f]{7,64}$", description="The git commit that the files are of."
+        None,
+        pattern=r"^[0-9a-f]{7,64}$",
+        description="The git commit that the files are of.",
+        examples=["9d1f6c2b7e0a4d35b8c1f2e3a4b5c6d7e8f90a1b"],
     )
-    dirty: bool = Field(False, description="Whether they differ from that commit.")
+    dirty: bool = Field(False, description="Whether they differ from that commit.", examples=[True])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +142,6 @@ async def planner(caller: Known) -> Caller:
     return caller
 
 
-def _binary(words: str) -> dict[str, Any]:
-    return {"schema": {"type": "string", "format": "binary", "description": words}}
-
-
 @router.post(
     "/plan",
     operation_id="planSpecs",
@@ -145,7 +151,7 @@ def _binary(words: str) -> dict[str, Any]:
         200: {
             "model": PlanShape,
             "description": "What applying these specs would change, and why.",
-            "content": contents(FORMS, {"$ref": "#/components/schemas/PlanShape"}),
+            "content": contents(PlanShape, PLANS),
         },
         **problems(408, 413, 415),
     },
@@ -156,8 +162,8 @@ def _binary(words: str) -> dict[str, Any]:
             "`WEB_PLAN_BYTES` (16 MiB), packed and unpacked.",
             "content": {
                 _JSON: {"schema": SpecFiles.model_json_schema()},
-                "application/x-tar": _binary("A tar archive of files, without links."),
-                "application/gzip": _binary("The same, compressed with gzip."),
+                _TAR[0]: packed(_TAR[0], "A tar archive of files, without links.", "tar -c"),
+                _GZIP[0]: packed(_GZIP[0], "The same, compressed with gzip.", "tar -cz"),
             },
         }
     },

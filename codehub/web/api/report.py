@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -10,10 +11,12 @@ from fastapi.responses import Response
 from pydantic import ConfigDict, Field
 
 from codehub.model.history import DAYS, MOST_DAYS
+from codehub.model.states import Phase
 from codehub.render.report_json import report_json
 from codehub.render.report_markdown import report_markdown
 from codehub.service.reporting import fleet_page, own_page, read_report
 from codehub.web.api.documented import problems
+from codehub.web.api.examples import REPORT, REPORTS
 from codehub.web.api.forms import Form, answer, choose, contents
 from codehub.web.api.places import Places
 from codehub.web.asking import TheHub
@@ -25,30 +28,22 @@ if TYPE_CHECKING:
 
 PLACES: Final = Places(4, "makes reports")
 """Each reads the whole hub."""
-FORMS: Final = (Form.JSON, Form.MARKDOWN, Form.HTML)
-_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "description": "As of `codehub report --format json`; new fields may come.",
-    "required": ["formatVersion", "generatedAt", "hub", "phases", "workspaces", "errors"],
-    "properties": {
-        "formatVersion": {"type": "integer"},
-        "generatedAt": {"type": "string", "format": "date-time"},
-        "hub": {"type": "object"},
-        "phases": {"type": "object", "additionalProperties": {"type": "integer"}},
-        "workspaces": {"type": "array", "items": {"type": "object"}},
-        "errors": {"type": "array", "items": {"type": "object"}},
-    },
-}
-_EXAMPLE: Final[dict[str, Any]] = {
-    "formatVersion": 1,
-    "generatedAt": "2026-11-16T09:12:00+00:00",
-    "hub": {"name": "hub", "id": "0192d3b0-7c1e-7b8a-9a53-0f6f3e0c9d11"},
-    "phases": {"RUNNING": 2, "STANDBY": 5, "ARCHIVED": 11},
-    "workspaces": [],
-    "errors": [],
-}
+FORMS: Final = (Form.JSON, *REPORTS)
 
 router = APIRouter(tags=["report"])
+
+
+class ReportShape(Shape):
+    """As of `codehub report --format json`, which has more fields than are told of here."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"example": REPORT})
+
+    format_version: Literal[1]
+    generated_at: datetime
+    hub: dict[str, Any]
+    phases: dict[Phase, int] = Field(description="How many are in which phase.")
+    workspaces: list[dict[str, Any]]
+    errors: list[dict[str, Any]] = Field(description="What needs a person, with advice.")
 
 
 class ReportWish(Shape):
@@ -57,9 +52,11 @@ class ReportWish(Shape):
     model_config = ConfigDict(extra="forbid")
 
     format: Literal["json", "md", "html"] | None = Field(
-        None, description="Wins over `Accept`; JSON where neither says."
+        None, description="Wins over `Accept`; JSON where neither says.", examples=["md"]
     )
-    days: int = Field(DAYS, ge=1, le=MOST_DAYS, description="How far back its history goes.")
+    days: int = Field(
+        DAYS, ge=1, le=MOST_DAYS, description="How far back its history goes.", examples=[30]
+    )
 
 
 @router.get(
@@ -68,7 +65,11 @@ class ReportWish(Shape):
     summary="Report",
     response_class=Response,
     responses={
-        200: {"description": "The report.", "content": contents(FORMS, _SCHEMA, example=_EXAMPLE)},
+        200: {
+            "model": ReportShape,
+            "description": "The report.",
+            "content": contents(ReportShape, REPORTS),
+        },
         **problems(422),
     },
 )

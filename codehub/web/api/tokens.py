@@ -19,6 +19,7 @@ from codehub.service.tokens import create_token, revoke_token
 from codehub.store.tokens import read_tokens
 from codehub.web.api.documented import problems
 from codehub.web.asking import TheHub
+from codehub.web.repeating import RequestKey
 from codehub.web.shapes import Shape
 from codehub.web.who import Caller, Known, Reader, Writer
 
@@ -104,12 +105,17 @@ async def tokens(caller: Reader, hub: TheHub) -> TokenList:
     operation_id="createToken",
     summary="Make a token",
     status_code=201,
-    responses=problems(409),
+    responses=problems(409, 422),
 )
 async def create(
-    wish: TokenWish, caller: Annotated[Caller, Depends(person)], hub: TheHub
+    wish: TokenWish, caller: Annotated[Caller, Depends(person)], hub: TheHub, key: RequestKey
 ) -> NewToken:
-    """For oneself, while logged in: a token cannot make tokens. The secret is told this once."""
+    """For oneself, while logged in: a token cannot make tokens. The secret is told this once.
+
+    Whoever sent an `Idempotency-Key` and lost the answer sends the same again within a day: the
+    token is the same, its secret is a new one, and the first one is good for nothing any more.
+    Once the secret was used or the token revoked, that is a 409.
+    """
     async with hub.pool.connection() as conn:
         made = await create_token(
             conn,
@@ -119,6 +125,7 @@ async def create(
             timedelta(days=wish.days),
             by=caller.person.name,
             visitor=caller.visitor,
+            key=key,
         )
     return NewToken(**_told(made.token), secret=made.secret)
 

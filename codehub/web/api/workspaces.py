@@ -42,16 +42,36 @@ class Filters(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     owner: str | None = Field(
-        None, max_length=100, pattern=PLAIN, description="Whose; for admins, who see everybody's."
+        None,
+        max_length=100,
+        pattern=PLAIN,
+        description="Whose; for admins, who see everybody's.",
+        examples=["ana"],
     )
-    phase: list[Phase] = Field([], max_length=10, description="In one of these phases.")
+    phase: list[Phase] = Field(
+        [],
+        max_length=10,
+        description="In one of these phases.",
+        examples=[["RUNNING", "STANDBY"]],
+    )
     operation: list[Operation] = Field(
-        [], max_length=10, description="With one of these under way; `NONE` for those at rest."
+        [],
+        max_length=10,
+        description="With one of these under way; `NONE` for those at rest.",
+        examples=[["STARTING"]],
     )
-    desired: list[DesiredState] = Field([], max_length=10, description="Asked to be there.")
-    busy: bool | None = Field(None, description="With an operation under way, or without.")
-    archived: bool | None = Field(None, description="Only archived ones, or none of them.")
-    orphaned: bool | None = Field(None, description="Only what no spec declares, or none of it.")
+    desired: list[DesiredState] = Field(
+        [], max_length=10, description="Asked to be there.", examples=[["RUNNING"]]
+    )
+    busy: bool | None = Field(
+        None, description="With an operation under way, or without.", examples=[True]
+    )
+    archived: bool | None = Field(
+        None, description="Only archived ones, or none of them.", examples=[False]
+    )
+    orphaned: bool | None = Field(
+        None, description="Only what no spec declares, or none of it.", examples=[True]
+    )
     label: list[Annotated[str, Field(max_length=200, pattern=LABEL)]] = Field(
         [],
         max_length=_MOST_LABELS,
@@ -63,10 +83,15 @@ class Filters(BaseModel):
         max_length=100,
         pattern=PLAIN,
         description="With this text in the name or the description.",
+        examples=["payments"],
     )
-    limit: int = Field(USUAL, ge=1, le=MOST, description=LIMIT_WORDS)
+    limit: int = Field(USUAL, ge=1, le=MOST, description=LIMIT_WORDS, examples=[50])
     cursor: str | None = Field(
-        None, max_length=NAME_LENGTH, pattern=NAME_PATTERN, description=CURSOR_WORDS
+        None,
+        max_length=NAME_LENGTH,
+        pattern=NAME_PATTERN,
+        description=CURSOR_WORDS,
+        examples=["payments-api"],
     )
 
     def wanted(self, seen_by: str | None) -> Wanted:

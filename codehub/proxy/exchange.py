@@ -109,7 +109,8 @@ class Exchange:
         pool = client.server.pool
         try:
             link = await pool.connect(address)
-        except (OSError, TimeoutError):
+        except (OSError, ValueError, OverflowError):
+            # The last two are of an address that cannot be; who asked must not wait for ever.
             self.broken(silent=False)
             return
         if self._client is None:

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 0.4
 LOST_SECONDS: Final = 2.0
 BEAT_SECONDS: Final = 10.0
-PROBE_SECONDS: Final = 2.0
+CONNECT_SECONDS: Final = 2.0
+PROBE_SECONDS: Final = 30.0
+"""How long an application may take for an answer: many make themselves ready at the first."""
 MOST: Final = 2000
 """Pages that wait in one process; those that come then ask again by themselves."""
 
@@ -45,17 +47,18 @@ TURN: Final = b"event: turn\ndata: 1\n\n"
 async def answers_http(upstream: Upstream, path: str) -> bool:
     """Whether somebody speaks HTTP there; what they say does not matter."""
     try:
-        async with asyncio.timeout(PROBE_SECONDS):
+        async with asyncio.timeout(CONNECT_SECONDS):
             reader, writer = await asyncio.open_connection(upstream.host, upstream.port)
-            try:
-                request = f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-                writer.write(request.encode("ascii"))
+        try:
+            request = f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            writer.write(request.encode("ascii"))
+            async with asyncio.timeout(PROBE_SECONDS):
                 return await reader.readexactly(5) == b"HTTP/"
-            finally:
-                writer.close()
-                with suppress(OSError):
-                    await writer.wait_closed()
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+    except (OSError, ValueError, OverflowError, asyncio.IncompleteReadError):
         return False
 
 
@@ -79,6 +82,15 @@ class _Watched:
     found: Found | None = None
     event: bytes = b""
     task: asyncio.Task[None] | None = None
+    asked: Upstream | None = None
+    answer: asyncio.Future[bool] | None = None
+    """Whether it answers at the address that was asked."""
+
+    def give_up(self) -> None:
+        """Ask it no longer."""
+        if self.answer is not None:
+            self.answer.cancel()
+        self.answer = None
 
 
 class Follow:
@@ -162,11 +174,17 @@ class Follow:
                 del self._watched[name]
 
     async def _watch(self, name: str, watched: _Watched) -> None:
+        try:
+            await self._keep_looking(name, watched)
+        finally:
+            watched.give_up()
+
+    async def _keep_looking(self, name: str, watched: _Watched) -> None:
         while True:
             pause = self._pause
             try:
                 found = await self._find(name)
-                event = TURN if found is None else await self._event(found)
+                event = TURN if found is None else await self._event(found, watched)
             except CodeHubError as error:
                 # Nobody can say how it goes on; beats go on, and so does the page.
                 pause = LOST_SECONDS if isinstance(error, Unreachable) else pause
@@ -174,22 +192,40 @@ class Follow:
                 _tell(watched, found, event)
             await asyncio.sleep(pause)
 
-    async def _event(self, found: Found) -> bytes:
+    async def _event(self, found: Found, watched: _Watched) -> bytes:
         result = outcome(found)
         if result is None:
-            return await self._arrived(found)
+            return await self._arrived(found, watched)
+        watched.give_up()
         said = unasked(result).said
         return _state(said) if isinstance(said, Waiting) else TURN
 
-    async def _arrived(self, found: Found) -> bytes:
+    async def _arrived(self, found: Found, watched: _Watched) -> bytes:
         """It runs: the page goes on once it would see the workspace, and not another page."""
         workspace = found.workspace
         upstream, name = workspace.status.upstream, workspace.name
         keeps = workspace.declaration.path_prefix is PathPrefix.KEEP
         path = f"/w/{name}/" if keeps else "/"
-        if upstream is not None and self._routed(name) and await self._answers(upstream, path):
+        if (
+            upstream is not None
+            and self._routed(name)
+            and await self._answered(watched, upstream, path)
+        ):
             return READY
         return _state(Waiting(f"{name} is running", "It opens here as soon as it answers."))
+
+    async def _answered(self, watched: _Watched, upstream: Upstream, path: str) -> bool:
+        """Whether it has answered by now. What was asked stays asked from one look to the next."""
+        if watched.asked != upstream:
+            watched.give_up()
+        if watched.answer is None:
+            watched.asked = upstream
+            watched.answer = asyncio.ensure_future(self._answers(upstream, path))
+        done, _ = await asyncio.wait({watched.answer}, timeout=self._pause)
+        if not done:
+            return False
+        answer, watched.answer = watched.answer, None
+        return answer.result()
 
 
 def _tell(watched: _Watched, found: Found | None, event: bytes) -> None:

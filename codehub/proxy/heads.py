@@ -2,8 +2,8 @@
 
 Headers that are about one connection stay behind. On the way back, cookies that only the hub may
 set are dropped, and redirects to the workspace's own paths lead there through the hub. A workspace
-cannot clear what browsers keep, the hub's login among it; where it shares the hub's host, it cannot
-put a service worker over others' paths.
+cannot clear what browsers keep, the hub's login among it, nor give orders to a web server in front;
+where it shares the hub's host, it cannot put a service worker over others' paths.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ HOP_BY_HOP: Final = frozenset(
 
 UPGRADE: Final = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
 _FRAMING: Final = HOP_BY_HOP | {b"content-length", b"expect"}
-_HELD_BACK: Final = HOP_BY_HOP | {b"clear-site-data"}
+_ORDERS: Final = frozenset({b"x-accel-redirect", b"x-lighttpd-send-file", b"x-sendfile"})
+"""What makes a web server in front of us serve files of its own, the hub's report among them."""
+_HELD_BACK: Final = HOP_BY_HOP | _ORDERS | {b"clear-site-data"}
 """On a host of its own a workspace cannot clear data either: cookies go for the whole domain."""
 _WITH_BODY: Final = frozenset({b"POST", b"PUT", b"PATCH"})
 _PLACES: Final = (b"location", b"content-location")

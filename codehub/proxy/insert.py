@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FAR_ENOUGH: Final = 64 * 1024
 """How far into a document its head is looked for."""
+MOST_PIECES: Final = 256
+"""In how many pieces it may come: each is looked at with all that is held back."""
 
 _ATTRIBUTES: Final = rb"""(?:[\s/](?:[^>"']|"[^"]*"|'[^']*')*)?"""
 _TOKEN: Final = re.compile(
@@ -40,7 +42,7 @@ _REPORTS: Final = (b"connect-src", b"default-src")
 class Inserter:
     """Follows one document, in pieces of any size."""
 
-    __slots__ = ("_begun", "_held", "_seen", "_tag")
+    __slots__ = ("_begun", "_held", "_pieces", "_seen", "_tag")
 
     def __init__(self, tag: bytes) -> None:
         self._tag: bytes | None = tag
@@ -48,12 +50,15 @@ class Inserter:
         self._begun = False
         """Whether it is a document at all, as its doctype or `<html>` say."""
         self._seen = 0
+        self._pieces = 0
 
     def feed(self, piece: bytes, *, last: bool = False) -> bytes:
         """What goes on now."""
         if self._tag is None:
             return piece
         data, self._held = self._held + piece, b""
+        self._pieces += 1
+        last = last or self._pieces > MOST_PIECES
         at = 0
         while match := _TOKEN.match(data, at):
             at = match.end()

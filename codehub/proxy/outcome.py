@@ -17,6 +17,7 @@ from codehub.core.hold import active_override
 from codehub.core.summarise import progress
 from codehub.core.target import aim, ceiling
 from codehub.model.states import DesiredState, Operation, Phase
+from codehub.model.voice import Voice
 from codehub.proxy.buttons import act, in_the_way, recoveries
 from codehub.render.pages import Sign, Trouble, Waiting
 
@@ -157,10 +158,11 @@ def limited(name: str, limit: LimitReached) -> Outcome:
     said = Trouble(
         f"{name} cannot start yet",
         f"{message}.",
-        "stop one of these; then it starts" if limit.stoppable else limit.hint or "",
+        limit.hint or "",
         sign=Sign.HELD,
         choices=in_the_way(name, limit.running, limit.stoppable),
         buttons=(act(name, "start", "Try again"),),
+        pressing="stop one of these; then it starts" if limit.stoppable else "",
     )
     return Outcome(BAD_GATEWAY, said, told=TOO_MANY)
 
@@ -181,6 +183,7 @@ def _failed(workspace: Workspace) -> Outcome:
         (_where(workspace),),
         alarm=True,
         buttons=tuple(recoveries(workspace)),
+        pressing=advise(workspace, Voice.BUTTONS),
     )
     return Outcome(BAD_GATEWAY, trouble)
 
@@ -236,14 +239,28 @@ def _resting(found: Found) -> Outcome:
         return _waking(name)
     if phase is Phase.ARCHIVED:
         message = "Nobody used it for a while, so its home was archived. Nothing is lost."
-        advice = f"restore it here, or with 'codehub restore {name} --start'"
-        buttons = (act(name, "restore", f"Restore {name}"),)
-        said = Trouble(f"{name} is archived", message, advice, sign=Sign.ARCHIVED, buttons=buttons)
+        said = Trouble(
+            f"{name} is archived",
+            message,
+            f"restore it with 'codehub restore {name} --start'",
+            sign=Sign.ARCHIVED,
+            buttons=(act(name, "restore", f"Restore {name}"),),
+            pressing="restore it here",
+        )
         return Outcome(BAD_GATEWAY, said)
-    message, advice = "It was never started.", f"start it here, or with 'codehub start {name}'"
-    buttons = (act(name, "start", f"Start {name}"),)
-    said = Trouble(f"{name} is not started", message, advice, sign=Sign.ASLEEP, buttons=buttons)
-    return Outcome(BAD_GATEWAY, said)
+    return Outcome(BAD_GATEWAY, _startable(name, f"{name} is not started", "It was never started."))
+
+
+def _startable(name: str, title: str, message: str) -> Trouble:
+    """It rests, and whoever sees this may start it."""
+    return Trouble(
+        title,
+        message,
+        f"start it with 'codehub start {name}'",
+        sign=Sign.ASLEEP,
+        buttons=(act(name, "start", f"Start {name}"),),
+        pressing="start it here",
+    )
 
 
 def _coming(found: Found) -> Outcome:
@@ -269,13 +286,8 @@ def _coming(found: Found) -> Outcome:
 def _waking(name: str) -> Outcome:
     message = "It was asleep. It opens here as soon as it answers."
     said = Waiting(f"Waking {name}", message, follow=FOLLOW + name)
-    resting = Trouble(
-        f"{name} is asleep",
-        "Nobody used it for a while, so it was stopped. Its files are safe.",
-        f"start it here, or with 'codehub start {name}'",
-        sign=Sign.ASLEEP,
-        buttons=(act(name, "start", f"Start {name}"),),
-    )
+    asleep = "Nobody used it for a while, so it was stopped. Its files are safe."
+    resting = _startable(name, f"{name} is asleep", asleep)
     return Outcome(UNAVAILABLE, said, wakes=True, resting=resting)
 
 

@@ -45,7 +45,7 @@ class Pool:
         return self._open[address] >= self._server.limits.upstream_connections
 
     async def connect(self, address: Address) -> Link:
-        """A new connection. Raises OSError or TimeoutError."""
+        """A new connection. Raises OSError, and others for an address that cannot be one."""
         self._open[address] += 1
         loop = asyncio.get_running_loop()
         try:

@@ -48,6 +48,8 @@ class RouteTable:
         self._changed: set[UUID] = set()
         self._all_due = True
         self._next_all = 0.0
+        self._readings = 0
+        """How often the table was read because it was due."""
         self._news = asyncio.Event()
         self.loaded = asyncio.Event()
         """Set once the table was read for the first time."""
@@ -75,7 +77,11 @@ class RouteTable:
 
     async def look(self, workspace_id: UUID) -> Route | None:
         """The way to it as the database has it now: it may have come a moment ago."""
+        before = self._readings
         self._put({workspace_id}, await self._read({workspace_id}))
+        if self._readings != before:
+            # What was put in meanwhile may be newer than this, and is not told once more.
+            self.doubt(workspace_id)
         return self._by_id.get(workspace_id)
 
     async def run(self) -> None:
@@ -118,9 +124,11 @@ class RouteTable:
         # However much there is to hear: what is not told is found as well.
         if self._all_due or clock() >= self._next_all:
             self._all_due = False
+            self._readings += 1
             await self.refresh()
             self._next_all = clock() + self._interval
         elif changed:
+            self._readings += 1
             self._put(changed, await self._read(changed))
 
     def _put(self, changed: Iterable[UUID], routes: Collection[Route]) -> None:

@@ -86,5 +86,12 @@ def _is_webkit(head: RequestHead) -> bool:
 
 
 def _is_from_inside(head: RequestHead, base: bytes) -> bool:
-    is_same = head.get(b"sec-fetch-site") == b"same-origin"
+    site = head.get(b"sec-fetch-site")
+    is_same = _is_from_host(head) if site is None else site == b"same-origin"
     return is_same and referring_path(head).startswith(base + b"/")
+
+
+def _is_from_host(head: RequestHead) -> bool:
+    """Whether the page that a request names as where it comes from is of the same host."""
+    beyond = (head.get(b"referer") or b"").partition(b"://")[2]
+    return beyond.partition(b"/")[0].lower() == (head.get(b"host") or b"").lower()

@@ -98,7 +98,11 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """It will not be there by itself. `alarm` is for what is broken, not merely asleep."""
+    """It will not be there by itself. `alarm` is for what is broken, not merely asleep.
+
+    `advice` is what to do with commands; `pressing` is the same in terms of the page's buttons, for
+    whoever has them.
+    """
 
     title: str
     message: str
@@ -111,6 +115,7 @@ class Trouble:
     choices: tuple[Choice, ...] = ()
     buttons: tuple[Button, ...] = ()
     links: tuple[Link, ...] = ()
+    pressing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

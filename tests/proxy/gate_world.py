@@ -183,7 +183,8 @@ async def gate_world(
         if run:
             await stack.enter_async_context(running(table))
             await table.hears(conn)
-            await stack.enter_async_context(running(identities))
+            async with reading_all(identities):
+                await stack.enter_async_context(running(identities))
         yield world
 
 
@@ -196,6 +197,25 @@ async def running(part: RouteTable | Identities | Watch) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def reading_all(identities: Identities) -> AsyncIterator[None]:
+    """Begun in this block, it listens at its end, and has read what it missed before.
+
+    Whoever looks at what it knows earlier than that finds it renewed a moment later.
+    """
+    done, refresh = asyncio.Event(), identities.refresh
+
+    async def refreshed() -> None:
+        await refresh()
+        done.set()
+
+    identities.refresh = refreshed  # type: ignore[method-assign]
+    yield
+    async with asyncio.timeout(PATIENCE):
+        await done.wait()
+    identities.refresh = refresh  # type: ignore[method-assign]
 
 
 class HeardTable(RouteTable):

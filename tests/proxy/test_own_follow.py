@@ -97,6 +97,45 @@ def told(event: bytes) -> dict[str, Any]:
     return found
 
 
+async def test_an_application_whose_first_answer_takes_long_is_waited_for() -> None:
+    """And the database is looked at meanwhile: it may still fail."""
+    stage = Stage()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        seen = stage.looks
+        while stage.looks < seen + 3:  # noqa: ASYNC110 (whoever looks tells nobody)
+            await asyncio.sleep(0.005)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    runs = at(Phase.RUNNING).workspace
+    there = Upstream("127.0.0.1", server.sockets[0].getsockname()[1])
+    stage.found = Found(replace(runs, status=replace(runs.status, upstream=there)), NOW)
+    follow = Follow(stage.find, answers=answers_http, pause=0.001)
+    async with server, page(stage, follow) as events:
+        assert told(await anext(events))["title"] == "api is running"
+        assert await anext(events) == READY
+
+
+async def test_nothing_is_asked_of_an_application_for_which_nobody_waits() -> None:
+    stage, asked, given_up = Stage(at(Phase.RUNNING)), asyncio.Event(), asyncio.Event()
+
+    async def never(upstream: Upstream, path: str) -> bool:
+        asked.set()
+        try:
+            return await asyncio.Event().wait()
+        finally:
+            given_up.set()
+
+    follow = Follow(stage.find, answers=never, pause=0.001)
+    async with page(stage, follow):
+        await asked.wait()
+    async with asyncio.timeout(60):
+        await given_up.wait()
+
+
 async def test_a_page_hears_of_every_step_and_goes_on_at_the_end() -> None:
     stage = Stage(at(Phase.ARCHIVED, Operation.RESTORING, progress={"bytes": 1, "total": 4}))
     async with page(stage, stage.follow()) as events:

@@ -131,9 +131,8 @@ async def test_what_becomes_somebody_elses_is_not_there(database_url: str, redis
         asked = first_of(head("/w/api/", FETCH, cookie=await world.log_in()))
         await world.forward(asked)
         carol = (await read_user_ids(world.conn))["carol"]
-        route = world.table.find("api")
         await change(world.conn, "api", owner_user_id=carol)
-        await until(lambda: world.table.find("api") is not route)
+        await until(lambda: getattr(world.table.find("api"), "owner_id", None) == carol)
         assert (await world.answer(asked.repeated(b"/w/api/b"))).status == 404
 
 
@@ -142,11 +141,11 @@ async def test_what_moved_is_found_where_it_is_now(database_url: str, redis_url:
         await ways(world)
         asked = first_of(head("/w/api/", FETCH, cookie=await world.log_in()))
         await world.forward(asked)
-        route = world.table.find("api")
-        await change(world.conn, "api", upstream_port=4712)
-        await until(lambda: world.table.find("api") is not route)
+        there = Upstream("127.0.0.1", 4712)
+        await change(world.conn, "api", upstream_port=there.port)
+        await until(lambda: getattr(world.table.find("api"), "upstream", None) == there)
         moved = await world.forward(asked.repeated(b"/w/api/b"))
-        assert moved.upstream == Upstream("127.0.0.1", 4712)
+        assert moved.upstream == there
 
 
 async def test_each_request_is_told_of_by_itself(database_url: str, redis_url: str) -> None:

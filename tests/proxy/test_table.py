@@ -34,11 +34,12 @@ from tests.proxy.gate_world import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
 
+    from codehub.model.route import Route
     from codehub.model.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
@@ -262,6 +263,28 @@ async def test_somebody_in_a_hurry_can_look(database_url: str) -> None:
         await change(conn, "api", phase="STANDBY")
         assert await table.look(API) is None
         assert table.find("api") is None
+
+
+async def test_a_look_that_is_older_than_a_change_does_not_undo_it(world: World) -> None:
+    """What it read is put in last, and nobody tells of the change once more."""
+    table, read = world.table, world.table._read
+    has_read, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def late(ids: Iterable[UUID] | None) -> list[Route]:
+        table._read = read  # type: ignore[method-assign]
+        found = await read(ids)
+        has_read.set()
+        await goes_on.wait()
+        return found
+
+    table._read = late  # type: ignore[method-assign]
+    looking = asyncio.create_task(table.look(API))
+    await has_read.wait()
+    await world.change(upstream_port=5000)
+    await until(lambda: table.find("api").upstream.port == 5000)  # type: ignore[union-attr]
+    goes_on.set()
+    await looking
+    await until(lambda: table.find("api").upstream.port == 5000)  # type: ignore[union-attr]
 
 
 async def test_what_nobody_tells_is_read_in_time_however_much_else_is_told(

@@ -51,6 +51,11 @@ def from_page(path: str, headers: dict[str, str] = SAFARI) -> RequestHead:
     return head(headers=headers | said)
 
 
+def without_tls(referer: str) -> RequestHead:
+    """Browsers say nothing of who asks then, but name the page that they come from."""
+    return head(headers={"Accept": "text/html", "User-Agent": CHROME, "Referer": referer})
+
+
 def ahead(name: str, value: str, headers: dict[str, str] = VISIT) -> RequestHead:
     """A browser asks for what somebody may want to see next."""
     return head(headers=headers | {name: value})
@@ -122,6 +127,14 @@ CASES = {
         head(headers={k: v for k, v in SAFARI.items() if not k.startswith("Sec-")}),
         True,
         True,
+    ),
+    "without TLS, from the dashboard": (without_tls(f"http://{HOST}/"), True, True),
+    "without TLS, from another workspace": (without_tls(f"http://{HOST}/w/api-2/lab"), True, True),
+    "without TLS, from another site": (without_tls("http://other.test/w/api/"), True, True),
+    "without TLS, where a tab reloads itself": (
+        without_tls(f"http://{HOST.upper()}/w/api/lab?q=1"),
+        True,
+        False,
     ),
     "a page that is fetched ahead": (ahead("Sec-Purpose", "prefetch"), True, False),
     "a page that is made ready ahead": (ahead("Sec-Purpose", "prefetch;prerender"), True, False),

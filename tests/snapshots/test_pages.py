@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from codehub.model.access import Way
+from codehub.model.states import ErrorReason
 from codehub.render.pages import Button, Choice, Frame, Trouble, Waiting, page, served
 from codehub.render.words import DECEPTIVE
-from tests.snapshots.page_cases import PAGES
+from tests.snapshots.page_cases import ALICE, PAGES, asleep, failed, said, too_many
 from tests.snapshots.test_plan_html import Page
 from tests.snapshots.test_report import HtmlFile, without_style
 
@@ -110,6 +113,50 @@ def test_every_control_has_a_name(name: str) -> None:
         assert 'aria-label="Progress"' in tag
     for tag in re.findall(r"<svg[^>]*>", text):
         assert 'aria-hidden="true"' in tag
+
+
+BUTTONED = [
+    "asleep",
+    "archived",
+    "pending",
+    "error",
+    "lost",
+    "limit",
+    "limit-in-part",
+    "limit-at-home",
+]
+
+
+@pytest.mark.parametrize("name", BUTTONED)
+def test_where_there_are_buttons_no_command_is_named(name: str) -> None:
+    """Who looks at a page may have no command line at all."""
+    text = PAGES[name]()
+    assert "What to do:" in text
+    assert "<code>" not in text
+
+
+@pytest.mark.parametrize("reason", ErrorReason)
+def test_what_an_error_page_says_to_press_is_there_to_press(reason: ErrorReason) -> None:
+    kept = {"archive_key": "hub/1/2/home.tar.zst", "home_store_key": "home-1"}
+    for status in ({}, kept):
+        text = said(failed(reason, "it went wrong", **status))
+        (advice,) = re.findall(r'<p class="advice">(.*?)</p>', text)
+        named = re.findall("“(.*?)”", advice)
+        there = re.findall(r"<(?:button|summary)[^>]*>(.*?)(?: …)?</(?:button|summary)>", text)
+        assert named
+        assert set(named) <= set(there)
+
+
+def test_who_has_no_buttons_is_told_the_command() -> None:
+    token = replace(ALICE, way=Way.TOKEN, csrf="")
+    for result, command in (
+        (failed(ErrorReason.TIMEOUT, "it took too long"), "codehub recover payments-api"),
+        (asleep(), "codehub start payments-api"),
+        (too_many(), "codehub stop web"),
+    ):
+        text = said(result, identity=token)
+        assert f"<code>{command}</code>" in text
+        assert "<form" not in text
 
 
 def test_names_of_other_peoples_making_are_text_everywhere() -> None:

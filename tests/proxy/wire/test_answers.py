@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from codehub.model.runtime import Upstream
 from codehub.proxy.seam import Answer, Ask
 from codehub.proxy.server import Server
 from codehub.proxy.wire_limits import WireLimits
@@ -139,6 +140,13 @@ async def test_bad_answers_are_the_gates_to_tell(world: Wire, sent: bytes) -> No
     assert world.gate.seen.answers == []
 
 
+async def test_an_address_that_nobody_can_have_is_told_too(world: Wire) -> None:
+    """However the attempt fails: nobody is left waiting, and it counts no longer."""
+    world.gate.upstream = Upstream("127.0.0.1", 70_000)
+    assert await world.status(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n") == 502
+    assert not world.server.pool._open
+
+
 async def test_nobody_there_is_told_too(world: Wire) -> None:
     assert await world.status(GET % b"") == 502
 
@@ -233,6 +241,23 @@ async def test_headers_keep_their_order_and_lose_what_is_not_theirs(world: Wire)
         *("Set-Cookie: b=2", "SET-COOKIE: csrfy=1", "Content-Length: 0"),
         "Content-Location: /w/api/there",
     ]
+
+
+@pytest.mark.parametrize("base", [b"", b"/w/api"])
+async def test_a_workspace_has_no_say_over_a_web_server_in_front(world: Wire, base: bytes) -> None:
+    """nginx would serve a file or a place of its own instead, also one for nobody's eyes."""
+    world.gate.base = base
+    orders = b"X-Accel-Redirect: /report\r\nx-sendfile: /etc/passwd\r\nX-LIGHTTPD-send-file: /a\r\n"
+    usual = b"X-Accel-Buffering: no\r\nContent-Length: 2\r\n\r\nok"
+    await world.serve(Workspace(b"HTTP/1.1 200 OK\r\n" + orders + usual))
+    async with world.talk() as talk:
+        talk.send(b"GET /w/api/ HTTP/1.1\r\nHost: h\r\n\r\n")
+        got = await talk.answer()
+    assert b"x-sendfile" not in got.head.lower()
+    assert b"x-lighttpd" not in got.head.lower()
+    assert got.values("X-Accel-Redirect") == []
+    assert got.value("X-Accel-Buffering") == "no"
+    assert got.body == b"ok"
 
 
 async def test_a_workspace_on_the_hubs_host_keeps_to_its_own_paths(world: Wire) -> None:

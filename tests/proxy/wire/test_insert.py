@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codehub.proxy.insert import FAR_ENOUGH, Inserter, changed_headers, takes_script
+from codehub.proxy.insert import FAR_ENOUGH, MOST_PIECES, Inserter, changed_headers, takes_script
 from codehub.proxy.parsing import Response, parse_response
 from tests.proxy.wire.test_bodies import cut
 from tests.proxy.wire.wire_world import GET, Workspace
@@ -69,6 +69,14 @@ def test_nothing_else_changes(pieces: list[bytes]) -> None:
     inserter = Inserter(TAG)
     found = b"".join(map(inserter.feed, pieces)) + inserter.feed(b"", last=True)
     assert found.replace(TAG, b"", 1) == b"".join(pieces)
+
+
+@pytest.mark.parametrize("begin", [b"<!doctype html><!--", b"<!doctype html><html "])
+def test_a_beginning_in_very_many_pieces_is_not_waited_for(begin: bytes) -> None:
+    """Each piece is looked at with all that is held: somebody could make that take very long."""
+    inserter, pieces = Inserter(b"<tag>"), [begin, *[b"a"] * MOST_PIECES]
+    passed = b"".join([inserter.feed(piece) for piece in pieces])
+    assert passed.replace(b"<tag>", b"") == b"".join(pieces)
 
 
 def test_only_the_beginning_is_looked_at_and_little_is_held_back() -> None:

@@ -18,12 +18,13 @@ from codehub.coordinator.figures import moved
 from codehub.coordinator.marker import meet_store
 from codehub.coordinator.pulls import Pulls
 from codehub.coordinator.seen import Things, index, is_stray, may_go, stray_volumes
+from codehub.core.audit import stray_removed
 from codehub.errors import ActionFailed, CodeHubError, VolumeInUse
 from codehub.model.archive import ArchiveKey, ArchiveSubject
 from codehub.model.runtime import StartRequest, VolumeRef
 from codehub.model.states import Operation
 from codehub.service.secrets import read_secrets
-from codehub.store.status import renew_home, save_archive, save_restored, write_progress
+from codehub.store.status import renew_home, save_archive, save_restored, tell, write_progress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -45,7 +46,7 @@ PROGRESS_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What acts work with."""
+    """What acts work with; `told` are the strays whose removal was told of and is not over."""
 
     lead: Lead
     runtimes: Mapping[RuntimeName, Runtime]
@@ -54,6 +55,7 @@ class Tools:
     stop_grace: timedelta
     secrets: Path | None = None
     pulls: Pulls = field(default_factory=Pulls)
+    told: set[str] = field(default_factory=set)
 
     def runtime(self, workspace: Workspace) -> Runtime:
         return self.runtimes[workspace.declaration.runtime]
@@ -143,6 +145,7 @@ async def restore(tools: Tools, job: Job) -> None:
         renewed = await _renew(tools, job)
         if renewed is None:
             return
+        # Part of this operation, however often it is tried: no stray that is worth a word.
         await _remove_volume(tools, job, job.home)
         job = renewed
     status, runtime = job.workspace.status, tools.runtime(job.workspace)
@@ -163,7 +166,9 @@ async def delete(tools: Tools, job: Job) -> None:
         await _stop(tools, job)
     for each in things.volumes:
         if _may_go(job, each):
-            await _remove_volume(tools, job, VolumeRef(each.workspace_id, each.generation))
+            stray = each.name != job.workspace.status.home_store_key
+            remove = _remove_stray if stray else _remove_volume
+            await remove(tools, job, VolumeRef(each.workspace_id, each.generation))
 
 
 def _may_go(job: Job, volume: VolumeSeen) -> bool:
@@ -208,7 +213,17 @@ async def _stop(tools: Tools, job: Job) -> None:
 
 async def _remove_volumes(tools: Tools, job: Job) -> None:
     for each in stray_volumes(job.workspace, job.things):
-        await _remove_volume(tools, job, VolumeRef(each.workspace_id, each.generation))
+        await _remove_stray(tools, job, VolumeRef(each.workspace_id, each.generation))
+
+
+async def _remove_stray(tools: Tools, job: Job, ref: VolumeRef) -> None:
+    """Told before it goes, so that none goes untold; once, where it has to be tried again."""
+    if ref.name not in tools.told:
+        async with tools.lead.pool.connection() as conn:
+            await tell(conn, tools.lead.fence, job.workspace, stray_removed(ref.name))
+        tools.told.add(ref.name)
+    await _remove_volume(tools, job, ref)
+    tools.told.discard(ref.name)
 
 
 async def _remove_volume(tools: Tools, job: Job, ref: VolumeRef) -> None:

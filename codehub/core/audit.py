@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _GIVEN_UP: Final = "its volume was not there; should it come back, it is kept"
 _FOUND: Final = "the home that was given up is there again: it is kept, and not used"
+_STRAY: Final = "it is no home any more, and nothing refers to it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ def audit(before: Status, after: Status, why: str) -> tuple[Change, ...]:
         *_homes(before, after),
         *_phase(before, after, why),
     )
+
+
+def stray_removed(volume: str) -> Change:
+    """Nothing of the status changes with a volume that belonged to nothing, so this tells of it."""
+    return Change(EventKind.STRAY, volume, "removed", _STRAY)
 
 
 def _operation(before: Status, after: Status, why: str) -> Iterator[Change]:

@@ -208,11 +208,16 @@ def _claim(workspace: Workspace, facts: Facts, operation: Operation, why: str) -
     return Claim(operation, phase, why, leaves_error=broken)
 
 
-def _complete(workspace: Workspace, facts: Facts, now: datetime) -> Complete:
+def _complete(workspace: Workspace, facts: Facts, now: datetime) -> Complete | Fail:
+    """What was stopped on its way down from ERROR is in ERROR again, and told why at once."""
     status, operation = workspace.status, workspace.status.operation
     deleted_at = now if operation is Operation.DELETING else None
     after = replace(status, operation=Operation.NONE, error_reason=None, deleted_at=deleted_at)
-    phase = calculate_phase(replace(workspace, status=after), facts)
+    done = replace(workspace, status=after)
+    broken = check_invariants(done, facts)
+    if broken is not None:
+        return Fail(broken.reason, broken.message, Operation.NONE, status.error_count + 1)
+    phase = calculate_phase(done, facts)
     kept = status.error_count if operation is Operation.STARTING else 0
     return Complete(operation, phase, kept)
 

@@ -20,6 +20,7 @@ class EventKind(StrEnum):
     OVERRIDE = "override"
     RECOVER = "recover"
     EXPIRING = "expiring"
+    STRAY = "stray"
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,13 @@ SAVE: Final = f"""
 SELECT id FROM saved
 """
 
+# What the controller does beside the status, for the audit alone.
+TELL: Final = f"""
+INSERT INTO workspace_events (workspace_id, workspace_name, kind, old, new, source, by, reason)
+SELECT w.id, w.name, %(kind)s, %(old)s, %(new)s, 'controller', '', %(reason)s
+FROM workspaces w WHERE w.id = %(id)s AND {HOLDS}
+"""
+
 # Progress ends a blind time: somebody sees the operation move.
 PROGRESS: Final = f"""
 UPDATE workspaces w
@@ -169,6 +176,13 @@ async def save(
     """Store it; False when what it rests on has changed. Raises FenceLost if we lead no more."""
     cursor = await fenced(conn, fence, SAVE, _values(write, idleness))
     return cursor.rowcount == 1
+
+
+async def tell(
+    conn: AsyncConnection[DictRow], fence: Fence, workspace: Workspace, change: Change
+) -> None:
+    """Put one line into the audit. Raises FenceLost if we lead no more."""
+    await fenced(conn, fence, TELL, {"id": workspace.id, **_told(change)})
 
 
 async def write_progress(

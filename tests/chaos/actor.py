@@ -9,7 +9,10 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from codehub.config import Settings
+from codehub.coordinator.gc import GcRunner
 from codehub.coordinator.pace import attempt
+from codehub.coordinator.ttl import TtlRunner
 from codehub.errors import FenceLost
 from tests.chaos.script import Crash, Script
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
     Work = Callable[[Term], Awaitable[Any]]
 
+SETTINGS = Settings(coordinator_ttl_interval=300)
+"""The usual ones, but for a slower look at idleness: so fewer looks are needed to see it."""
 SHORTLY = 0.001
 LONG = 20
 """So often nothing moved while a call was held up: then all waits for that call."""
@@ -35,6 +40,7 @@ class Actor:
         self._given: asyncio.Queue[Work] = asyncio.Queue()
         self._doing = 0
         self._term: Term | None = None
+        self._idleness: TtlRunner | None = None
         self._task = asyncio.create_task(self._live())
 
     @classmethod
@@ -55,6 +61,15 @@ class Actor:
     async def tick(self) -> None:
         """A pass, and what follows from it, as far as it gets."""
         await self._do(_pass)
+
+    async def collect(self) -> None:
+        """A collection of archives."""
+        await self._do(_collect)
+
+    async def look_for_idleness(self) -> bool:
+        """Whether it was done to its end, with nothing in the way."""
+        before = self._troubles
+        return await self._do(self._look) and self._troubles == before
 
     async def release(self) -> None:
         """Whatever call was slow is answered now."""
@@ -81,11 +96,29 @@ class Actor:
         if not self._task.cancelled():
             self._task.result()
 
-    async def _do(self, work: Work) -> None:
-        if not self._doing:
+    async def _do(self, work: Work) -> bool:
+        """Whether it was done: who is in the middle of something else begins nothing."""
+        begins = not self._doing
+        if begins:
             self._given.put_nowait(work)
             self._doing += 1
         await self._come_to_rest()
+        return begins and not self._doing
+
+    async def _look(self, term: Term) -> None:
+        """The same runner again and again: it remembers who worked."""
+        if self._idleness is None:
+            assert term.signals is not None
+            self._idleness = TtlRunner(
+                term.lead, term.signals, term.world.runtimes, SETTINGS, term.failures, term.hints
+            )
+        await attempt("ttl", self._idleness.tick, term.failures)
+
+    @property
+    def _troubles(self) -> tuple[int, int]:
+        """What has struck, and how often it could not look for idleness."""
+        failed = 0 if self._term is None else self._term.failures.counts["ttl"]
+        return len(self.script.struck), failed
 
     async def _come_to_rest(self) -> None:
         """Until it has nothing more to do, or can do no more by itself."""
@@ -114,3 +147,8 @@ class Actor:
 
 async def _pass(term: Term) -> None:
     await attempt("controller", term.controller.tick, term.failures)
+
+
+async def _collect(term: Term) -> None:
+    runner = GcRunner(term.lead, term.store, SETTINGS, term.failures)
+    await attempt("gc", runner.tick, term.failures)

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.chaos.connection import forget_names
 from tests.chaos.theatre import Theatre
 from tests.conftest import _drop, _fresh, _name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.chaos.stage import Stage
 
 MEMORY = Path("/dev/shm")
 
@@ -27,3 +30,11 @@ def theatre(postgres_url: str, migrated_template: str) -> Iterator[Theatre]:
     yield Theatre(url, root)
     _drop(postgres_url, _name(url))
     shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+async def stage(theatre: Theatre) -> AsyncIterator[Stage]:
+    """For one test, which may put other statements in the place of those that have names."""
+    async with theatre.stage() as made:
+        yield made
+    forget_names()

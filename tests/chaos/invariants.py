@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import tarfile
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,14 @@ import zstandard
 from codehub.core.judge import MAKES_VOLUME
 from codehub.core.keys import meta_key
 from codehub.model.states import ErrorReason
+from tests.chaos.picture import versions
 from tests.chaos.stage import ARCHIVES, FILE, VOLUMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from psycopg import AsyncConnection
+    from psycopg.rows import DictRow
 
     from tests.chaos.picture import Picture
     from tests.chaos.stage import Stage
@@ -27,11 +32,16 @@ async def check(stage: Stage) -> Picture:
     """I1 to I5 and I7 to I9; that no stale epoch writes (I6) is checked where there are two."""
     seen = await stage.take_picture()
     check_data(seen, stage.work)
-    check_mounts(stage, seen)
-    assert len(stage.written) == len(set(stage.written)), "I4: a key was written twice"
+    check_always(seen)
+    return seen
+
+
+def check_always(seen: Picture) -> None:
+    """What must hold whatever people did to homes and archives."""
+    check_mounts(seen)
+    check_keys(seen)
     check_error(seen)
     check_operations(seen)
-    return seen
 
 
 def check_data(seen: Picture, work: str | None) -> None:
@@ -75,14 +85,31 @@ def unpacked(packed: bytes) -> str | None:
         return None if file is None else file.read().decode()
 
 
-def check_mounts(stage: Stage, seen: Picture) -> None:
-    """I2 and I3: one container at most, and never on a volume that was retired."""
+def check_mounts(seen: Picture) -> None:
+    """I2 and I3: one container at most, and never on a volume that was retired.
+
+    Every home is of a later generation than those before it, so no launch is on an earlier one.
+    """
     row = seen.row
     given_out = {f"ws-{row['id']}-home-g{each + 1}" for each in range(row["home_generation"])}
-    assert given_out >= set(stage.runtime.mounts), "a volume was mounted that nobody gave out"
-    for each in seen.containers.values():
-        retired = row["home_ctx"].get("retired", ())
+    assert given_out >= set(seen.mounts), "a volume was mounted that nobody gave out"
+    users = Counter(each.volume for each in seen.crowd if each.volume)
+    assert not users or max(users.values()) == 1, f"I2: one volume, two containers: {seen.crowd}"
+    retired = row["home_ctx"].get("retired", ())
+    for each in seen.crowd:
         assert not each.running or each.volume not in retired, "I3: a retired volume is mounted"
+    order = [int(name.rpartition("-g")[2]) for name in seen.mounts]
+    assert order == sorted(order), f"I3: an earlier volume is mounted again: {order}"
+
+
+def check_keys(seen: Picture) -> None:
+    """I4: whatever is written is written once."""
+    assert len(seen.written) == len(set(seen.written)), "I4: a key was written twice"
+
+
+async def check_epoch(conn: AsyncConnection[DictRow], before: object) -> None:
+    """I6: nobody has written since, in any table that a leader writes."""
+    assert await versions(conn) == before, "I6: a stale epoch wrote"
 
 
 def check_error(seen: Picture) -> None:
@@ -95,7 +122,8 @@ def check_error(seen: Picture) -> None:
 def check_operations(seen: Picture) -> None:
     """I9: by the audit, each operation begins when none is under way."""
     following = zip(seen.operations, seen.operations[1:], strict=False)
-    assert all(before == after for (_, before), (after, _) in following), seen.operations
+    chained = all(before == after for (_, before), (after, _) in following)
+    assert chained, f"I9: they do not follow each other: {seen.operations}"
     assert all("NONE" in each for each in seen.operations), f"I9: replaced: {seen.operations}"
 
 
@@ -108,7 +136,7 @@ def is_tidy(stage: Stage, row: Mapping[str, Any]) -> bool:
     home = {row["home_store_key"]} - {None}
     kept = set(row["home_ctx"].get("given_up", ()))
     there = {path.name for path in stage.runtime.root.iterdir()} - kept
-    containers = stage.runtime.containers.values()
+    containers = (*stage.runtime.containers.values(), *stage.runtime.beside)
     return (
         row["operation"] == "NONE"
         and all(each["status"] != "Unknown" for each in row["conditions"].values())

@@ -15,15 +15,23 @@ from hypothesis.stateful import RuleBasedStateMachine
 from codehub.core.judge import MAKES_VOLUME
 from tests.chaos import picture
 from tests.chaos.actor import Actor
-from tests.chaos.invariants import find_archive, in_home, is_tidy, told, unpacked
+from tests.chaos.invariants import (
+    check_epoch,
+    find_archive,
+    in_home,
+    is_tidy,
+    told,
+    unpacked,
+)
 from tests.chaos.stage import ARCHIVES, VOLUMES
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
     from pathlib import Path
 
     from tests.chaos.picture import Picture
+    from tests.chaos.presence import Presence
     from tests.chaos.stage import Stage
     from tests.chaos.theatre import Theatre
 
@@ -38,6 +46,7 @@ class Surroundings(RuleBasedStateMachine):
     stage: ClassVar[Stage]
     runner: ClassVar[asyncio.Runner]
     leader: Actor
+    presence: Presence
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,6 +63,7 @@ class Surroundings(RuleBasedStateMachine):
         row = seen.row
         home = None if row["operation"] in MAKES_VOLUME else row["home_store_key"]
         there = home is not None and f"{VOLUMES}/{home}" in seen.files
+        self._check_archive(seen)
         if there and home is not None:
             assert in_home(seen, home) in self.may_hold, f"I1, I7: {told(row)}"
             return
@@ -62,8 +72,13 @@ class Surroundings(RuleBasedStateMachine):
         assert home is None, f"I1: the home is gone: {told(row)}"
         assert row["archive_key"] is not None, f"I1: nothing leads to it: {told(row)}"
         packed = find_archive(seen, row["archive_key"])
-        assert packed is not None or self.rotten, f"I5: no archive: {told(row)}"
         assert packed is None or unpacked(packed) in self.may_hold, f"I1: {told(row)}"
+
+    def _check_archive(self, seen: Picture) -> None:
+        """The one that is recorded stays, home or not."""
+        key = seen.row["archive_key"]
+        found = key is None or find_archive(seen, key) is not None
+        assert found or self.rotten, f"I5: no archive: {told(seen.row)}"
 
     def check_given_up(self, seen: Picture) -> None:
         """A home that was given up is neither removed nor mounted again, should it come back."""
@@ -82,6 +97,7 @@ class Surroundings(RuleBasedStateMachine):
     def heal(self) -> None:
         """Faults stop."""
         self.stage.runtime.away = False
+        self.stage.signals.down = False
         away = self.stage.root / ARCHIVES / f"{MARKER}.away"
         if away.exists():
             away.rename(away.with_name(MARKER))
@@ -93,21 +109,23 @@ class Surroundings(RuleBasedStateMachine):
             self.rotten[0].write_bytes(self.rotten[1])
         self.rotten = None
 
-    async def pass_on(self) -> None:
-        """A pass of whoever leads; somebody takes the place of one that crashed or sleeps."""
+    async def let_lead(self, do: Callable[[Actor], Awaitable[None]]) -> None:
+        """Whoever leads does it; somebody takes the place of one that crashed or sleeps."""
         if not self.leader.alive:
             self.leader = await Actor.begin(self.stage)
-        await self.leader.tick()
+        before = await self.stage.look()
+        await do(self.leader)
         if self.leader.asleep:
             await self.stage.time_out_transactions()
             self.sleeper, self.leader = self.leader, await Actor.begin(self.stage)
+        await self.presence.judge(before)
 
     async def wake_up(self, sleeper: Actor) -> None:
         """It goes on where it was stopped, and must not write anything."""
         await self.leader.release()
         before = await picture.versions(self.stage.conn)
         await sleeper.wake()
-        assert await picture.versions(self.stage.conn) == before, "I6: a stale epoch wrote"
+        await check_epoch(self.stage.conn, before)
 
     async def converge(self) -> None:
         """A last leader brings everything to rest, or to an ERROR that says what is wrong."""
@@ -118,7 +136,7 @@ class Surroundings(RuleBasedStateMachine):
             for _ in range(MOST_PASSES):
                 await term.pass_once()
                 row = await self.stage.look()
-                if row["phase"] == "ERROR" or is_tidy(self.stage, row):
+                if row["phase"] == "ERROR" or row["purged_at"] or is_tidy(self.stage, row):
                     return
         raise AssertionError(f"it does not come to rest: {told(row)}")
 

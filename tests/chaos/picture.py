@@ -70,6 +70,12 @@ class Picture:
     """The mark in Redis."""
     operations: tuple[tuple[str, str], ...] = ()
     """What the audit says of operations since the run began: each from and to."""
+    beside: tuple[ContainerSeen, ...] = ()
+    """Containers that run beside those that have the names."""
+    mounts: tuple[str, ...] = ()
+    """The volumes that containers were launched on since the run began, in this order."""
+    written: tuple[str, ...] = ()
+    """The keys of the archive store that were written since then."""
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -79,15 +85,18 @@ class Picture:
         return row
 
     @property
+    def crowd(self) -> tuple[ContainerSeen, ...]:
+        """All containers there are, whatever their names."""
+        return (*self.containers.values(), *self.beside)
+
+    @property
     def situation(self) -> str:
         """What is the same in two runs in which the same has happened: all but times and names."""
         content = {
             name: text.decode() if text is not None and name.endswith(".txt") else ""
             for name, text in self.files.items()
         }
-        running = [
-            (each.volume, str(each.op_id), each.running) for each in self.containers.values()
-        ]
+        running = [(each.volume, str(each.op_id), each.running) for each in self.crowd]
         rows = {name: [_telling(row) for row in rows] for name, rows in self.rows.items()}
         told = json.dumps([rows, content, running, self.sentinel], sort_keys=True)
         names: dict[str, str] = {}

@@ -266,3 +266,4 @@ SCENARIOS = (
         "collect", _archived_twice, _go_on, Phase.ARCHIVED, _collect_and_look, also=_one_archive
     ),
 )
+BY_NAME = {each.name: each for each in SCENARIOS}

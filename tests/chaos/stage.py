@@ -7,6 +7,7 @@ import logging
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from codehub.adapters.localstore import LocalStore
 from codehub.model.runtime import VolumeRef
 from codehub.store.connect import connect
 from codehub.store.workspaces import read_workspaces
-from tests.chaos import picture
+from tests.chaos import clock, picture
 from tests.chaos.connection import LentPool, Lines
 from tests.chaos.picture import Picture
 from tests.chaos.script import Script
@@ -39,7 +40,8 @@ DAY = 86400.0
 FILE = "work.txt"
 COLUMNS = """
 phase, operation, op_id, home_store_key, home_ctx, archive_key, conditions, desired_state,
-error_reason, error_message, error_count, retry_at, deleted_at
+error_reason, error_message, error_count, retry_at, deleted_at, purged_at, desired_source,
+standby_ttl_seconds
 """
 VOLUMES, ARCHIVES, ELSEWHERE = "volumes", "archives", "elsewhere"
 
@@ -62,6 +64,8 @@ class Stage:
     written: list[str] = field(default_factory=list)
     work: str | None = None
     begun_at: int = 0
+    later: timedelta = timedelta(0)
+    """How much time has passed by moving the past."""
 
     @asynccontextmanager
     async def term(self, script: Script | None = None) -> AsyncIterator[Term]:
@@ -137,6 +141,18 @@ class Stage:
     def bring_back(self, home: str) -> None:
         (self.root / ELSEWHERE / home).rename(self.runtime.root / home)
 
+    async def pass_time(self, by: timedelta) -> None:
+        """Everything that is stored anywhere happened so much longer ago."""
+        self.later += by
+        self.runtime.ahead = self.later
+        self.signals.pass_time(by)
+        await clock.move_rows(self.conn, by, self.begun_at)
+        clock.move_files(self.root / ARCHIVES, by)
+
+    def now(self) -> datetime:
+        """A moment that later ones can be compared with, however time passes in between."""
+        return datetime.now(UTC) + self.later
+
     async def time_out_transactions(self) -> None:
         """What the server does after a minute: nobody holds its locks while asleep."""
         pids = self.lines.in_transaction()
@@ -147,8 +163,17 @@ class Stage:
     async def take_picture(self) -> Picture:
         rows, operations = await picture.take_rows(self.conn, self.begun_at)
         files, times = picture.take_files(self.root)
-        containers = dict(self.runtime.containers)
-        return Picture(rows, files, times, containers, self.signals.sentinel, operations)
+        return Picture(
+            rows,
+            files,
+            times,
+            dict(self.runtime.containers),
+            self.signals.sentinel,
+            operations,
+            beside=tuple(self.runtime.beside),
+            mounts=tuple(self.runtime.mounts),
+            written=tuple(self.written),
+        )
 
     async def put_back(
         self, kept: Picture, work: str | None, *, keep_uploads: bool = False
@@ -157,7 +182,8 @@ class Stage:
         self.begun_at = await picture.put_rows(self.conn, kept.rows)
         picture.put_files(self.root, kept, keep_uploads=keep_uploads)
         self.runtime.containers = dict(kept.containers)
-        self.signals.sentinel = kept.sentinel
+        self.runtime.beside = [*kept.beside]
+        self.signals.begin_with(kept.sentinel)
         self.runtime.failing.clear()
         self.runtime.mounts.clear()
         self.runtime.away = False
@@ -215,6 +241,7 @@ async def open_stage(url: str, root: Path) -> AsyncIterator[Stage]:
     with scripted_jobs():
         async with await connect(url) as conn:
             await picture.prepare(conn)
+            await clock.prepare(conn)
             world = HubWorld(url, runtime, store, conn, DirectMover(store))
             loop.set_task_factory(_gather)
             try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,22 +16,25 @@ import pytest
 from codehub.coordinator import case, observe, seen, steps
 from codehub.coordinator.lead import Lead
 from codehub.coordinator.steps import STEPS
+from codehub.core import collect as core_collect
 from codehub.core import record
 from codehub.errors import CodeHubError
 from codehub.jobs import upload
+from codehub.model.collection import Why
 from codehub.model.runtime import Listing
 from codehub.model.states import Operation
 from codehub.store import fence, status
 from tests.chaos.actor import Actor
 from tests.chaos.connection import forget_names
 from tests.chaos.invariants import check, told
-from tests.chaos.scenarios import SCENARIOS
+from tests.chaos.scenarios import BY_NAME, collect
 from tests.chaos.script import Fault, Script
 from tests.chaos.second_leader import is_paused, lead_until_it_wakes, take_over, wake_up
 from tests.chaos.test_restored_database import NEWER, go_back
+from tests.coordination.fast_runtime import FastRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from codehub.coordinator.seen import Things
     from codehub.coordinator.steps import Job, Tools
@@ -44,14 +48,6 @@ if TYPE_CHECKING:
     Story = Callable[[Theatre, Stage], Awaitable[None]]
 
 pytestmark = pytest.mark.anyio
-BY_NAME = {each.name: each for each in SCENARIOS}
-
-
-@pytest.fixture
-async def stage(theatre: Theatre) -> AsyncIterator[Stage]:
-    async with theatre.stage() as made:
-        yield made
-    forget_names()
 
 
 async def holds_and_then_fails(
@@ -202,6 +198,67 @@ async def test_a_new_generation_for_every_try_to_restore(
 
     story = sleeping("restore", "job.write")
     await holds_and_then_fails(theatre, stage, story, remove, "I1, I7: not in the home")
+
+
+# Two containers
+
+
+async def start_and_hear_nothing(theatre: Theatre, stage: Stage) -> None:
+    """It was started, and nobody was told: so it is started again."""
+    await theatre.set_up(stage, BY_NAME["start"])
+    script = Script()
+    script.named["runtime.start"] = Fault.LATE
+    async with stage.term(script) as term:
+        while script.calls.count("runtime.start") < 2:
+            await term.pass_once()
+    await check(stage)
+
+
+async def test_a_start_that_was_made_is_found_again(
+    theatre: Theatre, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runtime's part, as `tests/contract` asks it of every real one."""
+
+    def remove() -> None:
+        monkeypatch.setattr(FastRuntime, "_runs_already", lambda *_: False)
+
+    story = start_and_hear_nothing
+    await holds_and_then_fails(theatre, stage, story, remove, "I2: one volume, two containers")
+
+
+async def test_a_late_start_is_not_anybodys_any_more(
+    theatre: Theatre, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader confirmed, slept, and launches when another has long started it: a runtime's too."""
+
+    def remove() -> None:
+        monkeypatch.setattr(FastRuntime, "_require_reserved", lambda *_: None)
+
+    story = sleeping("start", "runtime.launch")
+    await holds_and_then_fails(theatre, stage, story, remove, "I2: one volume, two containers")
+
+
+# Archives that nobody needs
+
+
+async def collect_twice(theatre: Theatre, stage: Stage) -> None:
+    """The archive in use stays, however long ago it was made."""
+    await theatre.set_up(stage, BY_NAME["collect"])
+    async with stage.term() as term:
+        for _ in range(2):
+            await stage.pass_time(timedelta(hours=3))
+            await collect(term)
+    await check(stage)
+
+
+async def test_the_archive_in_use_is_no_orphan(
+    theatre: Theatre, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove() -> None:
+        older = {Why.CURRENT, Why.OPERATION, Why.NEWER}
+        monkeypatch.setattr(core_collect, "ORPHANED", core_collect.ORPHANED | older)
+
+    await holds_and_then_fails(theatre, stage, collect_twice, remove, "I5: ")
 
 
 # What is seen, and what follows

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from codehub.errors import ActionFailed, Unreachable, VolumeInUse
@@ -17,7 +17,6 @@ from codehub.model.runtime import ContainerSeen, Listing, Stats, Upstream, Volum
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-    from datetime import timedelta
     from pathlib import Path
     from uuid import UUID
 
@@ -28,23 +27,27 @@ class FastRuntime:
     """`codehub.ports.Runtime` over a directory and a table.
 
     `failing` makes every start of a workspace fail, `away` makes the whole runtime give no answer,
-    `strangers` are containers that are not the hub's, by the volume that they have.
+    `strangers` are containers that are not the hub's, by the volume that they have. `beside` are
+    containers that run though another one has their name, or nobody: as on a real machine, nothing
+    but the steps of a start prevents them. `ahead` is how far its clock is from ours.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.containers: dict[UUID, ContainerSeen] = {}
+        self.beside: list[ContainerSeen] = []
         self.strangers: dict[str, str] = {}
         self.mounts: list[str] = []
         self.starts: list[UUID] = []
         self.failing: dict[UUID, str] = {}
         self.away = False
+        self.ahead = timedelta(0)
         self.lists = 0
 
     async def list(self) -> Listing:
         self._require_answer()
         self.lists += 1
-        return Listing(tuple(self.containers.values()), tuple(self._volumes()))
+        return Listing((*self.containers.values(), *self.beside), tuple(self._volumes()))
 
     async def create_volume(self, ref: VolumeRef) -> None:
         self._require_answer()
@@ -53,11 +56,8 @@ class FastRuntime:
     async def start(self, request: StartRequest, confirm: Callable[[], Awaitable[None]]) -> None:
         """In the steps of the real one: reserve, confirm, launch if it is still ours to launch."""
         self._require_answer()
-        there = self.containers.get(request.workspace_id)
-        if there is not None and there.running and there.op_id == request.op_id:
+        if self._runs_already(request):
             return
-        if there is not None and there.running:
-            raise ActionFailed(f"{request.name} already runs from an earlier start")
         reserved = self._reserve(request)
         try:
             await confirm()
@@ -69,8 +69,20 @@ class FastRuntime:
         if request.workspace_id in self.failing:
             raise ActionFailed(self.failing[request.workspace_id])
 
+    def _runs_already(self, request: StartRequest) -> bool:
+        """What runs for this operation is done; what runs for another one is in the way."""
+        there = self.containers.get(request.workspace_id)
+        if there is None or not there.running:
+            return False
+        if there.op_id != request.op_id:
+            raise ActionFailed(f"{request.name} already runs from an earlier start")
+        return True
+
     def _reserve(self, request: StartRequest) -> ContainerSeen:
         self._require_volume(request.volume)
+        before = self.containers.get(request.workspace_id)
+        if before is not None and before.running:
+            self.beside.append(before)
         reserved = ContainerSeen(
             request.workspace_id,
             running=False,
@@ -84,19 +96,26 @@ class FastRuntime:
 
     def _launch(self, request: StartRequest, reserved: ContainerSeen) -> None:
         self._require_answer()
-        if self.containers.get(request.workspace_id) is not reserved:
-            raise ActionFailed(f"{request.name} was stopped or started by another meanwhile")
+        self._require_reserved(request, reserved)
         self._require_volume(request.volume)
         self.starts.append(request.workspace_id)
         self.mounts.append(request.volume.name)
-        running = request.workspace_id not in self.failing
-        self.containers[request.workspace_id] = replace(reserved, running=running)
+        launched = replace(reserved, running=request.workspace_id not in self.failing)
+        if self.containers.get(request.workspace_id) is reserved:
+            self.containers[request.workspace_id] = launched
+        else:
+            self.beside.append(launched)
+
+    def _require_reserved(self, request: StartRequest, reserved: ContainerSeen) -> None:
+        if self.containers.get(request.workspace_id) is not reserved:
+            raise ActionFailed(f"{request.name} was stopped or started by another meanwhile")
 
     def _require_volume(self, ref: VolumeRef) -> None:
         if not self.path(ref).is_dir():
             raise ActionFailed(f"the volume {ref.name} is not there")
 
     async def stop(self, workspace_id: UUID, grace: timedelta) -> None:
+        """The one that has the name: an engine knows no other by it."""
         self._require_answer()
         self.containers.pop(workspace_id, None)
 
@@ -113,7 +132,7 @@ class FastRuntime:
     async def require_unused(self, ref: VolumeRef) -> None:
         self._require_answer()
         own = self.containers.get(ref.workspace_id)
-        used = own is not None and own.volume == ref.name
+        used = any(each and each.volume == ref.name for each in (own, *self.beside))
         user = f"ws-{ref.workspace_id}" if used else self.strangers.get(ref.name)
         if user is not None:
             raise VolumeInUse(f"the volume {ref.name} is in use by the container {user}")
@@ -132,7 +151,8 @@ class FastRuntime:
         yield b""
 
     async def stats(self, workspace_id: UUID) -> Stats | None:
-        return Stats(0.0, 0, datetime.now(UTC)) if workspace_id in self.containers else None
+        at = datetime.now(UTC) + self.ahead
+        return Stats(0.0, 0, at) if workspace_id in self.containers else None
 
     async def events(self) -> AsyncIterator[UUID]:
         return

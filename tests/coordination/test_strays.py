@@ -8,8 +8,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from codehub.model.conditions import ConditionName, ConditionStatus
+from codehub.model.events import EventKind
 from codehub.model.runtime import ContainerSeen, VolumeRef
 from codehub.model.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.store.events import events
 from codehub.store.workspaces import read_workspaces
 from tests.coordination.fast_runtime import FastRuntime
 from tests.coordination.hub import HubWorld, Term, hub_world
@@ -65,6 +67,74 @@ async def test_a_volume_of_the_past_is_removed_at_rest(world: HubWorld) -> None:
         assert term.failures.counts == {}
     assert len(machine(world).containers) == 1, "and nobody is disturbed by it"
     assert len(machine(world).starts) == 2
+
+
+async def told(world: HubWorld) -> list[tuple[str, str, str]]:
+    """Of which strays the audit tells."""
+    found = [each for each in await events(world.conn) if each.kind is EventKind.STRAY]
+    return [(each.old, each.new, each.source) for each in found]
+
+
+async def test_a_stray_that_goes_is_told_of(world: HubWorld) -> None:
+    async with world.term() as term:
+        api = await circled(world, term)
+        assert await told(world) == [], "a home that was archived is no stray"
+        old = add_volume(world, api.id, 1)
+        await term.settle()
+        assert await told(world) == [(old, "removed", "controller")]
+        assert (await events(world.conn))[-1].workspace == "api"
+        add_volume(world, api.id, 1)
+        await term.settle()
+        assert volumes(world) == [VolumeRef(api.id, 2).name]
+        assert await told(world) == [(old, "removed", "controller")] * 2, "each time that it goes"
+
+
+async def test_a_stray_that_cannot_go_is_told_of_once(world: HubWorld) -> None:
+    async with world.term() as term:
+        api = await circled(world, term)
+        old = add_volume(world, api.id, 1)
+        machine(world).strangers[old] = "borrower"
+        for _ in range(3):
+            await term.pass_once()
+        assert old in volumes(world)
+        assert len(await told(world)) == 1
+        machine(world).strangers.clear()
+        await term.settle()
+        assert old not in volumes(world)
+        assert len(await told(world)) == 1
+
+
+async def test_a_home_that_is_given_up_with_its_workspace_is_told_of(world: HubWorld) -> None:
+    """It goes without an archive, so that nothing else says what became of it."""
+    async with world.term() as term:
+        api = await circled(world, term)
+        home = VolumeRef(api.id, 2).name
+        machine(world).strangers[home] = "borrower"
+        await world.declare(declaration("other"))
+        for _ in range(20):
+            await term.pass_once()
+        assert (await world.look()).status.error_reason is ErrorReason.RETRY_EXCEEDED
+        assert await told(world) == []
+        machine(world).strangers.clear()
+        await world.conn.execute(
+            "UPDATE workspaces SET recover_requested = 'discard-data' WHERE id = %s", (api.id,)
+        )
+        await term.settle()
+    assert home not in volumes(world)
+    assert await told(world) == [(home, "removed", "controller")]
+
+
+async def test_a_leader_that_was_replaced_removes_no_stray(world: HubWorld) -> None:
+    async with world.term() as old_term:
+        api = await circled(world, old_term)
+        old = add_volume(world, api.id, 1)
+        async with world.term() as new_term:
+            await old_term.pass_once()
+            assert old in volumes(world)
+            assert await told(world) == []
+            await new_term.settle()
+    assert old not in volumes(world)
+    assert len(await told(world)) == 1
 
 
 async def test_a_generation_that_the_database_never_gave_out_is_kept(world: HubWorld) -> None:

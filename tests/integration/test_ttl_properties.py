@@ -324,7 +324,7 @@ LATE_STOP = [("wait", 2100), ("work", "own"), ("wait", 60), ("die",), ("lead",),
 
 
 @settings(
-    max_examples=16,
+    max_examples=120,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(STEPS, max_size=12))

@@ -74,6 +74,11 @@ class MemorySignals:
         self.members, self.sentinel = dict(self._saved[0]), self._saved[1]
         self.run += 1
 
+    def begin_with(self, sentinel: str | None) -> None:
+        """Another story: it answers, and knows nothing but its mark."""
+        self.members, self.sentinel, self.down = {}, sentinel, False
+        self.save()
+
     def pass_time(self, by: timedelta) -> None:
         self.members = {key: at - by for key, at in self.members.items()}
         members = {key: at - by for key, at in self._saved[0].items()}

@@ -228,6 +228,7 @@ EVENTS = (
     event(EventKind.ERROR, "", "RetryExceeded", reason="exit 1\x1b[31m\nand more"),
     event(EventKind.OVERRIDE, "STANDBY", "", source="cli", by="bob"),
     event(EventKind.EXPIRING, "", "", source="", by=""),
+    event(EventKind.STRAY, "ws-1-home-g1", "removed", by="", reason="nothing refers to it"),
 )
 
 

@@ -214,6 +214,16 @@ def test_a_volume_that_vanishes_while_it_is_archived_is_lost_data() -> None:
     assert robbed.status.operation is Operation.NONE
 
 
+def test_what_is_stopped_for_its_deletion_without_a_home_is_told_of_the_loss_at_once() -> None:
+    hub = world().with_intent(desired=DesiredState.DELETED, source=IntentSource.CLI)
+    hub, _ = tick(hub, acts=False)
+    robbed = replace(hub, volumes=frozenset(), whole=frozenset())
+    stopped, decision = tick(replace(robbed, container=ContainerFact.ABSENT))
+    assert isinstance(decision, Fail)
+    assert (stopped.status.phase, stopped.status.operation) == (Phase.ERROR, Operation.NONE)
+    assert stopped.status.error_reason is ErrorReason.DATA_LOST
+
+
 def failing_archive() -> World:
     """Deleted by a person, and its last archive fails again and again."""
     hub = world(DesiredState.STANDBY)

@@ -5,20 +5,13 @@ Each moment comes twice: workspaces outlive the hub that started them, or they d
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import pytest
 
-from codehub.adapters.process.find import read_process
-from codehub.embedded.account import choose_account
 from codehub.model.states import DesiredState
-from tests.end_to_end.hub import DEMO, PATIENCE, Hub, a_hub, until
+from tests.end_to_end.hub import DEMO, Hub, a_hub, until
 from tests.end_to_end.moments import (
     NEVER,
     gate,
@@ -28,6 +21,7 @@ from tests.end_to_end.moments import (
     leaders,
     until_starting,
 )
+from tests.end_to_end.reboot import bystander, rewrite_numbers
 from tests.end_to_end.tree import processes_of
 from tests.end_to_end.visits import visit
 from tests.integration.homes import describe, fill_home
@@ -180,35 +174,3 @@ def assert_same(hub: Hub, homes: dict[str, Any]) -> None:
     make_ready(hub)
     for name, before in homes.items():
         assert describe(hub.home(name)) == before, name
-
-
-def rewrite_numbers(hub: Hub, pid: int, ticks: int) -> None:
-    """Wherever a process is noted, note this one, in a boot of the past."""
-    for record in (hub.data / "workspaces" / "records").glob("*.json"):
-        fields = json.loads(record.read_text())
-        record.write_text(json.dumps({**fields, "leader": [pid, ticks, str(uuid4())]}))
-    sockets = Path(replace_number(hub.data / "postgres/data/postmaster.pid", pid)[4])
-    replace_number(sockets / ".s.PGSQL.5432.lock", pid)
-    replace_number(hub.data / "redis/data/redis.pid", pid)
-
-
-def replace_number(noted: Path, pid: int) -> list[str]:
-    """Put this number in the place of the one that is noted; the lines of the file."""
-    _, *lines = noted.read_text().split("\n")
-    noted.write_text("\n".join([str(pid), *lines]))
-    return [str(pid), *lines]
-
-
-@contextmanager
-def bystander() -> Iterator[tuple[int, int]]:
-    """A process of the account that runs the services, but none of ours: its pid and start."""
-    arguments = choose_account().popen_arguments()
-    with subprocess.Popen(["sleep", "600"], cwd="/", **arguments) as process:
-        try:
-            found = read_process(process.pid)
-            assert found is not None
-            yield process.pid, found.start_ticks
-            assert process.poll() is None, "it was left alone"
-        finally:
-            process.kill()
-            process.wait(timeout=PATIENCE)

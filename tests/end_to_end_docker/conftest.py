@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.contract.docker_engine import busybox_image, engine_client, require_engine
+from tests.contract.s3_faults import FaultyProxy
 from tests.contract.s3_server import s3_server  # noqa: F401
 from tests.end_to_end_docker.docker_hub import Ground
 
@@ -29,3 +30,10 @@ def ground(
         client = stack.enter_context(engine_client())
         image = stack.enter_context(busybox_image())
         yield Ground(client, image, s3_server, postgres_url, migrated_template, redis_url)
+
+
+@pytest.fixture(scope="module")
+def network(ground: Ground) -> Iterator[FaultyProxy]:
+    """Between the hub and its bucket."""
+    with FaultyProxy(ground.s3.url) as proxy:
+        yield proxy

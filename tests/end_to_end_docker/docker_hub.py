@@ -19,13 +19,14 @@ from codehub.core.keys import ARCHIVE_NAME, archive_of
 from codehub.errors import DatabaseProblem
 from tests.conftest import cloned_database, open_directory
 from tests.contract.docker_engine import SOCKET, remove_labelled
-from tests.end_to_end.hub import Hub, until
+from tests.end_to_end.hub import Hub, Row, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import docker
 
+    from codehub.model.states import DesiredState
     from tests.contract.s3_server import S3Server
 
 QUICK = {
@@ -38,6 +39,7 @@ QUICK = {
 }
 """Everything as usual, only sooner."""
 PREFIX = "hubs/"
+REVISIONS = "SELECT count(*) FROM spec_revisions"
 DATABASES = 16
 """Of one Redis."""
 _numbers = count(1)
@@ -108,6 +110,12 @@ class DockerHub(Hub):
         super().start("--runtime", "docker", *words)
         assert self.id
 
+    def redeclare(self, **workspaces: str) -> None:
+        """As somebody who edits the specs while the hub runs, until they are loaded."""
+        (before,) = self.ask(REVISIONS)
+        self.declare(**workspaces)
+        until(lambda: self.ask(REVISIONS) != [before], "another revision")
+
     def containers(self) -> dict[str, dict[str, Any]]:
         """Every container of the hub as the engine lists it, by the id of its workspace."""
         found = self.client.containers(all=True, filters={"label": [self.label]})
@@ -124,9 +132,31 @@ class DockerHub(Hub):
         """The names of its volumes, the marker aside."""
         return self._labelled_volumes() - {self.marker}
 
+    def volumes_of(self, name: str) -> set[str]:
+        workspace = str(self.rows()[name].id)
+        return {each for each in self.volumes() if workspace in each}
+
     def _labelled_volumes(self) -> set[str]:
         found = self.client.volumes(filters={"label": [self.label]})["Volumes"] or []
         return {each["Name"] for each in found}
+
+    def settle(self, name: str, state: DesiredState) -> None:
+        """Ask for a state until it is there."""
+        self.want(name, state)
+        self.until_settled(**{name: state.value})
+
+    def until_error(self, name: str, reason: str) -> Row:
+        """Until it is in ERROR for this reason, and people are told."""
+        until(lambda: self.rows()[name].phase == "ERROR", f"an error of {name}")
+        row = self.rows()[name]
+        assert (row.operation, row.error_reason) == ("NONE", reason), row.error_message
+        assert reason in self.tell("status").out
+        return row
+
+    def until_told(self, name: str, words: str) -> None:
+        """Until `codehub status` says that it waits for something that does not answer."""
+        line = f"{name}: Unreachable: {words}"
+        until(lambda: line in self.run("status", name).out, f"the line {line!r}")
 
     def home(self, name: str) -> Path:
         key = self.rows()[name].home

@@ -4,13 +4,16 @@ and nothing that is left is touched."""
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from codehub.adapters.docker.labels import volume_labels
+from codehub.model.runtime import VolumeRef
 from codehub.model.states import DesiredState
 from tests.contract.docker_registry import registry
-from tests.end_to_end.hub import Row, until
+from tests.end_to_end.hub import until
 from tests.end_to_end.moments import NEVER
 from tests.end_to_end_docker.docker_hub import PREFIX, DockerHub, a_served_hub
 from tests.integration.homes import describe, fill_home
@@ -36,27 +39,15 @@ def hub(ground: Ground) -> Iterator[DockerHub]:
             second=ground.served(LATER),
             damaged=ground.served(LATER),
             borrowed=ground.served(LATER),
+            littered=ground.served(LATER),
             crashes=ground.served(LATER, CRASHES),
             collapses=ground.served(LATER, COLLAPSES),
             missing=f"image: '{images.address}/team/missing:1', {LATER}",
         )
         made.coordinate()
-        names = ("first", "second", "damaged", "borrowed", "missing")
+        names = ("first", "second", "damaged", "borrowed", "littered", "missing")
         made.until_settled(**dict.fromkeys(names, "STANDBY"))
         yield made
-
-
-def until_error(hub: DockerHub, name: str, reason: str) -> Row:
-    until(lambda: hub.rows()[name].phase == "ERROR", f"an error of {name}")
-    row = hub.rows()[name]
-    assert (row.operation, row.error_reason) == ("NONE", reason), row.error_message
-    assert reason in hub.tell("status").out
-    return row
-
-
-def volumes_of(hub: DockerHub, name: str) -> set[str]:
-    workspace = str(hub.rows()[name].id)
-    return {each for each in hub.volumes() if workspace in each}
 
 
 def lose_home(hub: DockerHub, name: str) -> None:
@@ -64,20 +55,15 @@ def lose_home(hub: DockerHub, name: str) -> None:
     home = hub.rows()[name].home
     assert home is not None
     hub.client.remove_volume(home)
-    until_error(hub, name, "DataLost")
-    assert volumes_of(hub, name) == set(), "no empty home took its place"
-
-
-def settle(hub: DockerHub, name: str, state: DesiredState) -> None:
-    hub.want(name, state)
-    hub.until_settled(**{name: state.value})
+    hub.until_error(name, "DataLost")
+    assert hub.volumes_of(name) == set(), "no empty home took its place"
 
 
 def test_a_lost_home_comes_back_from_the_last_archive_when_asked_for(hub: DockerHub) -> None:
     fill_home(hub.home("first"))
     before = describe(hub.home("first"))
-    settle(hub, "first", ARCHIVED)
-    settle(hub, "first", STANDBY)
+    hub.settle("first", ARCHIVED)
+    hub.settle("first", STANDBY)
     (hub.home("first") / "since then").write_text("not in the archive")
 
     lose_home(hub, "first")
@@ -99,14 +85,14 @@ def test_a_lost_home_is_replaced_by_an_empty_one_when_asked_for(hub: DockerHub) 
 
     hub.until_settled(second="STANDBY")
     assert list(hub.home("second").iterdir()) == []
-    settle(hub, "second", RUNNING)
+    hub.settle("second", RUNNING)
 
 
 def test_a_command_that_ends_at_once_ends_in_error_with_its_last_words(hub: DockerHub) -> None:
     (hub.home("crashes") / "notes.txt").write_text("kept")
     hub.want("crashes", RUNNING)
 
-    row = until_error(hub, "crashes", "RetryExceeded")
+    row = hub.until_error("crashes", "RetryExceeded")
 
     assert row.error_message is not None
     assert "exit code 3 before its port answered" in row.error_message
@@ -120,55 +106,83 @@ def test_a_command_that_ends_at_once_ends_in_error_with_its_last_words(hub: Dock
 def test_a_workspace_that_ends_again_and_again_ends_in_error(hub: DockerHub) -> None:
     """It answers each time, and each time it ends by itself."""
     hub.want("collapses", RUNNING)
-    row = until_error(hub, "collapses", "RetryExceeded")
+    row = hub.until_error("collapses", "RetryExceeded")
     assert row.error_count == 4
     assert "out of colours" in hub.tell("logs", "collapses").out
     assert str(row.id) not in hub.alive()
 
 
+def test_a_volume_of_the_past_is_removed_and_told_of_once(hub: DockerHub) -> None:
+    """At first somebody has it, so that it is tried again and again."""
+    hub.settle("littered", ARCHIVED)
+    hub.settle("littered", STANDBY)
+    row = hub.rows()["littered"]
+    old = VolumeRef(row.id, 1, "littered")
+    assert row.home == VolumeRef(row.id, 2).name
+    hub.client.create_volume(old.name, labels=volume_labels(hub.id, old))
+    with borrowed(hub, old.name):
+        until(lambda: "stray" in hub.tell("events", "littered").out, "a word on it")
+        hub.settle("littered", RUNNING)
+        assert old.name in hub.volumes()
+
+    until(lambda: old.name not in hub.volumes(), "its end")
+
+    (line,) = [each for each in hub.tell("events", "littered").out.splitlines() if "stray" in each]
+    assert f"{old.name} -> removed  by controller: " in line
+    assert hub.rows()["littered"].phase == "RUNNING", "nobody is disturbed by it"
+
+
+@contextmanager
+def borrowed(hub: DockerHub, volume: str) -> Iterator[str]:
+    """Inside, a container that is not the hub's has the volume; its name."""
+    mount = {"Type": "volume", "Source": volume, "Target": "/mnt"}
+    config = {"Image": hub.ground.image, "Cmd": ["sh"], "HostConfig": {"Mounts": [mount]}}
+    name = f"borrower-{volume}"
+    hub.client.create_container_from_config(config, name)
+    try:
+        yield name
+    finally:
+        hub.client.remove_container(name)
+
+
 def test_an_image_that_is_nowhere_is_an_error_at_once(hub: DockerHub) -> None:
     hub.want("missing", RUNNING)
-    row = until_error(hub, "missing", "ImagePullFailed")
+    row = hub.until_error("missing", "ImagePullFailed")
     assert "team/missing:1" in (row.error_message or "")
     assert row.error_count == 1
-    assert volumes_of(hub, "missing") == {row.home}, "the home is kept"
+    assert hub.volumes_of("missing") == {row.home}, "the home is kept"
 
 
 def test_a_home_that_a_container_of_somebody_else_has_is_not_archived(hub: DockerHub) -> None:
     """Stopped or not: what it writes after the archive would be lost with the volume."""
     (hub.home("borrowed") / "notes.txt").write_text("before")
     home = hub.rows()["borrowed"].home
-    mount = {"Type": "volume", "Source": home, "Target": "/mnt"}
-    config = {"Image": hub.ground.image, "Cmd": ["sh"], "HostConfig": {"Mounts": [mount]}}
-    name = f"borrower-{home}"
-    hub.client.create_container_from_config(config, name)
-    try:
+    assert home is not None
+    with borrowed(hub, home) as name:
         hub.want("borrowed", ARCHIVED)
-        row = until_error(hub, "borrowed", "RetryExceeded")
+        row = hub.until_error("borrowed", "RetryExceeded")
         assert f"'docker rm --force {name}'" in (row.error_message or "")
         assert (row.archive, row.home) == (None, home)
         (hub.home("borrowed") / "notes.txt").write_text("after")
-    finally:
-        hub.client.remove_container(name)
     hub.tell("recover", "borrowed", "--wait")
     hub.until_settled(borrowed="ARCHIVED")
-    settle(hub, "borrowed", STANDBY)
+    hub.settle("borrowed", STANDBY)
     assert (hub.home("borrowed") / "notes.txt").read_text() == "after"
 
 
 def test_a_damaged_archive_is_kept_and_its_half_home_is_not(hub: DockerHub) -> None:
     (hub.home("damaged") / "data").write_bytes(os.urandom(100_000))
     before = describe(hub.home("damaged"))
-    settle(hub, "damaged", ARCHIVED)
+    hub.settle("damaged", ARCHIVED)
     archive = hub.rows()["damaged"].archive
     assert archive is not None
     flip(hub, archive, 50_000)
     flipped = hub.archives()
 
     hub.want("damaged", STANDBY)
-    row = until_error(hub, "damaged", "ArchiveCorrupted")
+    row = hub.until_error("damaged", "ArchiveCorrupted")
 
-    until(lambda: volumes_of(hub, "damaged") == set(), "the end of the new volume")
+    until(lambda: hub.volumes_of("damaged") == set(), "the end of the new volume")
     assert row.archive == archive
     assert hub.archives() == flipped, "the archive is kept as it is"
     flip(hub, archive, 50_000)

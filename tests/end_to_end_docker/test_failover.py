@@ -49,13 +49,6 @@ def is_archive_read(request: Request) -> bool:
 
 
 @pytest.fixture(scope="module")
-def network(ground: Ground) -> Iterator[FaultyProxy]:
-    """Between the hub and its bucket."""
-    with FaultyProxy(ground.s3.url) as proxy:
-        yield proxy
-
-
-@pytest.fixture(scope="module")
 def hub(ground: Ground, network: FaultyProxy) -> Iterator[DockerHub]:
     settings = {"S3_ENDPOINT_URL": network.url, "GC_ORPHAN_SECONDS": "0"}
     with a_served_hub(ground, **settings) as made:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.end_to_end.hub import until
 from tests.end_to_end.moments import NEVER
 from tests.end_to_end.visits import request, visit
 from tests.end_to_end_docker.docker_hub import DockerHub, a_docker_hub
@@ -55,14 +54,6 @@ def hub(ground: Ground) -> Iterator[DockerHub]:
         yield made
 
 
-def redeclare(hub: DockerHub, more: str) -> None:
-    """As somebody who edits the specs while the hub runs, until they are loaded."""
-    query = "SELECT count(*) FROM spec_revisions"
-    (before,) = hub.ask(query)
-    hub.declare(circle=hub.ground.served(more))
-    until(lambda: hub.ask(query) != [before], "another revision")
-
-
 def test_the_full_circle_keeps_every_file(hub: DockerHub) -> None:
     hub.execute("circle", FILL)
     assert request(hub.port, "GET", "/w/circle/").body == b"hello\n"
@@ -74,7 +65,7 @@ def test_the_full_circle_keeps_every_file(hub: DockerHub) -> None:
     assert before["holes"]["owner"] == (4242, 77)
     assert len(before) > 40, "all of it was written"
 
-    redeclare(hub, SHORT)
+    hub.redeclare(circle=hub.ground.served(SHORT))
     hub.until_settled(circle="STANDBY")
     assert describe(first) == before
     rows = hub.until_settled(circle="ARCHIVED")
@@ -82,7 +73,7 @@ def test_the_full_circle_keeps_every_file(hub: DockerHub) -> None:
     assert hub.committed("circle") == {rows["circle"].archive}
     assert visit(hub.port, "/w/circle/").status == 502, "nobody restores by passing by"
 
-    redeclare(hub, NEVER)
+    hub.redeclare(circle=hub.ground.served(NEVER))
     hub.tell("restore", "circle", "--start", "--wait")
 
     assert hub.until_settled(circle="RUNNING")["circle"].error_count == 0

@@ -77,11 +77,6 @@ def content(hub: DockerHub, bucket: str) -> list[str]:
     return [each["Key"] for each in listed.get("Contents", [])]
 
 
-def until_told(hub: DockerHub, name: str, words: str) -> None:
-    line = f"{name}: Unreachable: {words}"
-    until(lambda: line in hub.run("status", name).out, f"the line {line!r}")
-
-
 @pytest.mark.parametrize(
     ("marked", "words"),
     [
@@ -100,8 +95,8 @@ def test_a_wrong_bucket(hub: DockerHub, marked: bool, words: str) -> None:
     restart(hub, ARCHIVE_STORE_URL=f"s3://{wrong}/{PREFIX}")
     hub.want("packed", STANDBY)
     hub.want("asleep", ARCHIVED)
-    until_told(hub, "packed", words)
-    until_told(hub, "asleep", words)
+    hub.until_told("packed", words)
+    hub.until_told("asleep", words)
     hub.want("awake", STANDBY)
 
     rows = hub.until_settled(awake="STANDBY")
@@ -121,13 +116,13 @@ def test_an_engine_without_the_mark_of_the_hub(hub: DockerHub) -> None:
     words = f"this is not the Docker engine of this hub: it has no volume {hub.marker}"
     hub.client.remove_volume(hub.marker)
     try:
-        until_told(hub, "awake", words)
+        hub.until_told("awake", words)
         for name, state in {"packed": STANDBY, "asleep": RUNNING, "awake": STANDBY}.items():
             hub.want(name, state)
         hub.declare(late=hub.ground.served(LATER), **declared(hub))
         restart(hub)
 
-        until_told(hub, "late", words)
+        hub.until_told("late", words)
         rows = hub.rows()
         assert {name: rows[name].phase for name in STATES} == STATES
         assert everything(hub) == before

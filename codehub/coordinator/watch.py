@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from codehub.coordinator.pace import attempt, log
+from codehub.core.amend import amend, first_of
 from codehub.service.loading import Known, LoadRules, Result, load_once
 from codehub.service.planning import plan_options
 from codehub.specs.watch import changes
@@ -102,5 +103,5 @@ class SpecWatcher:
         if outcome.result is Result.LOADED:
             log.info("%s: revision %d loaded", self._root, revision.id)
         if outcome.result is Result.FAILED:
-            first, count = revision.problems[0], len(revision.problems)
-            log.warning("%s: not loaded: %s (%d in all)", self._root, first, count)
+            said = first_of(revision.problems)
+            log.warning("%s: not loaded: %s; %s", self._root, said, amend(revision))

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 UNREADABLE: Final = "unreadable:"
 """Starts the digest of specs that could not be read; the rest tells such failures apart."""
 
+UNSAFE: Final = "needs a person and --force: "
+"""Starts each reason of a plan that the watcher does not dare to apply."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -65,7 +68,8 @@ class Revision:
 class HubState:
     """What the database holds, read in one snapshot: the left side of every plan.
 
-    `workspaces` are all rows not purged, DELETED ones within the retention included, by id order.
+    `revision` is the one in force, `failed` a later load that could not be applied. `workspaces`
+    are all rows not purged, DELETED ones within the retention included, by id order.
     """
 
     hub: Hub = Hub()
@@ -73,3 +77,4 @@ class HubState:
     revision: Revision | None = None
     workspaces: tuple[Workspace, ...] = ()
     users: Mapping[str, User] = field(default_factory=dict)
+    failed: Revision | None = None

@@ -51,12 +51,13 @@ _SHOWN = ("create", "update", "delete")
 def history_json(revisions: Sequence[Revision]) -> str:
     """Stable for scripts."""
     return json.dumps(
-        {"formatVersion": FORMAT_VERSION, "revisions": [_plain(each) for each in revisions]},
+        {"formatVersion": FORMAT_VERSION, "revisions": [revision_data(each) for each in revisions]},
         indent=2,
     )
 
 
-def _plain(revision: Revision) -> dict[str, object]:
+def revision_data(revision: Revision) -> dict[str, object]:
+    """One revision as plain data."""
     return {
         "id": revision.id,
         "digest": revision.digest,

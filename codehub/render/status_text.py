@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from codehub.core.amend import amend, first_of
 from codehub.core.express import short
 from codehub.model.conditions import ConditionStatus
 from codehub.model.states import ErrorReason, Operation, Phase
+from codehub.render.history_text import revision_data
 from codehub.render.table import table
 from codehub.render.words import ago, clean
 
@@ -29,7 +31,8 @@ HEAD = ("NAME", "OWNER", "PHASE", "DESIRED", "OPERATION", "SINCE", "DECLARED IN"
 def status_text(state: HubState, workspaces: Sequence[Workspace], now: datetime) -> str:
     """One line for each workspace, what is wrong below, and the revision at the end."""
     if not workspaces:
-        return "No workspaces. 'codehub apply' loads the specs.\n" + _revision(state, now)
+        how = "" if state.failed else " 'codehub apply' loads the specs."
+        return f"No workspaces.{how}\n{_revision(state, now)}"
     body = table(HEAD, [_row(each, now) for each in workspaces])
     errors = "".join(_error(each) for each in workspaces) + _unreachable(workspaces)
     return body + ("\n" + errors if errors else "") + "\n" + _revision(state, now)
@@ -91,12 +94,24 @@ def _several(names: Sequence[str]) -> str:
 
 
 def _revision(state: HubState, now: datetime) -> str:
-    revision = state.revision
+    revision, failed = state.revision, _failed(state, now)
     if revision is None:
-        return "No revision has been applied yet.\n"
+        return failed or "No revision has been applied yet.\n"
     commit = f", commit {revision.origin.commit[:12]}" if revision.origin.commit else ""
     when = ago(now - revision.created_at)
-    return f"Revision {revision.id}{commit}, applied {when} by {clean(revision.author)}.\n"
+    applied = f"Revision {revision.id}{commit}, applied {when} by {clean(revision.author)}.\n"
+    return applied + failed
+
+
+def _failed(state: HubState, now: datetime) -> str:
+    """A load that came after the revision in force and failed, and what to do about it."""
+    failed = state.failed
+    if failed is None:
+        return ""
+    stays = f"revision {state.revision.id} stays" if state.revision else "no revision is"
+    said = f"{clean(first_of(failed.problems))}; {stays} in force"
+    when = ago(now - failed.created_at)
+    return f"Revision {failed.id} failed {when}: {said}\n  {clean(amend(failed))}\n"
 
 
 def status_data(state: HubState, workspaces: Sequence[Workspace]) -> dict[str, object]:
@@ -105,6 +120,7 @@ def status_data(state: HubState, workspaces: Sequence[Workspace]) -> dict[str, o
     return {
         "formatVersion": FORMAT_VERSION,
         "revision": revision.id if revision else None,
+        "failedRevision": revision_data(state.failed) if state.failed else None,
         "workspaces": [workspace_data(each) for each in workspaces],
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from codehub.core.amend import amend, first_of
 from codehub.core.express import short
 from codehub.errors import CodeHubError, DatabaseProblem, Unreachable
 from codehub.model.checkup import problem, warning, well
@@ -13,7 +14,7 @@ from codehub.store.advisory import Lock, session_lock
 from codehub.store.circumstances import read_leadership
 from codehub.store.connect import connect, redacted, translated
 from codehub.store.hubs import read_hub_id
-from codehub.store.revisions import latest_applied, list_revisions
+from codehub.store.revisions import latest_applied, latest_failed
 from codehub.store.schema import current, misfit, require_schema
 from codehub.store.session import require_own_session
 from codehub.store.workspaces import fetch
@@ -132,17 +133,14 @@ async def look_at_specs(url: str) -> Verdict:
     """Whether what was loaded last could be loaded."""
 
     async def look(conn: Conn) -> Verdict:
-        latest, applied = await list_revisions(conn, 1), await latest_applied(conn)
-        if not latest:
+        failed, applied = await latest_failed(conn), await latest_applied(conn)
+        if failed is not None:
+            stays = f"revision {applied.id} stays in force" if applied else "none is in force"
+            said = f"revision {failed.id} failed: {first_of(failed.problems)}; {stays}"
+            return warning(said, amend(failed))
+        if applied is None:
             return warning("no specs have been loaded yet", "'codehub apply' loads them")
-        if latest[0].applied:
-            return well(f"revision {latest[0].id} is in force")
-        first = latest[0].problems[0] if latest[0].problems else "no problem was kept"
-        stays = f"revision {applied.id} stays in force" if applied else "none is in force"
-        return warning(
-            f"revision {latest[0].id} failed: {first}; {stays}",
-            "'codehub history' lists them, 'codehub validate' shows all that is wrong",
-        )
+        return well(f"revision {applied.id} is in force")
 
     return await _read(url, look)
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from codehub.errors import Conflict, PlanUnsafe, SpecsInvalid
+from codehub.model.revision import UNSAFE
 from codehub.service.applying import Order, write_order
 from codehub.specs.cache import SpecCache
 from codehub.specs.settle import Unsettled, read_settled
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 SOURCE: Final = "watch"
 AUTHOR: Final = "watcher"
-UNSAFE: Final = "needs a person and --force: "
-"""Starts each reason of a plan that the watcher does not dare to apply."""
 
 SHOWN: Final = 200
 """Problems kept with a failed revision; whoever has more needs `codehub validate`."""

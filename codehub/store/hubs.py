@@ -17,7 +17,7 @@ from codehub.model.revision import HubState
 from codehub.model.workspace import Runtime
 from codehub.store.columns import source_text
 from codehub.store.connect import transaction, translated
-from codehub.store.revisions import latest_applied
+from codehub.store.revisions import latest_applied, latest_failed
 from codehub.store.rows import source_of
 from codehub.store.users import read_users
 from codehub.store.webhooks import declare_webhooks
@@ -60,6 +60,7 @@ async def read_hub_state(conn: AsyncConnection[DictRow], owner: str | None = Non
             revision=await latest_applied(conn),
             workspaces=await read_workspaces(conn, owner),
             users=await read_users(conn),
+            failed=await latest_failed(conn),
         )
 
 

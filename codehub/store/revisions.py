@@ -44,6 +44,13 @@ LATEST_APPLIED: Final = f"""
 SELECT {_COLUMNS} FROM spec_revisions WHERE applied ORDER BY id DESC LIMIT 1
 """
 
+# What came after it and could not be loaded.
+LATEST_FAILED: Final = f"""
+SELECT {_COLUMNS} FROM spec_revisions
+WHERE id > COALESCE((SELECT max(id) FROM spec_revisions WHERE applied), 0)
+ORDER BY id DESC LIMIT 1
+"""
+
 LIST: Final = f"""
 SELECT {_COLUMNS} FROM spec_revisions
 WHERE %(before)s::bigint IS NULL OR id < %(before)s
@@ -126,6 +133,11 @@ async def record_failed(
 async def latest_applied(conn: AsyncConnection[DictRow]) -> Revision | None:
     """The revision that is in force; None before the first apply."""
     return await _one(conn, LATEST_APPLIED, {})
+
+
+async def latest_failed(conn: AsyncConnection[DictRow]) -> Revision | None:
+    """The newest load that failed; None where the newest one is in force."""
+    return await _one(conn, LATEST_FAILED, {})
 
 
 async def latest_from(

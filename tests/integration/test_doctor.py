@@ -22,7 +22,7 @@ from codehub.embedded import home
 from codehub.embedded.redis import EmbeddedRedis
 from codehub.errors import DatabaseProblem, Unreachable
 from codehub.model.checkup import Health, Verdict, well
-from codehub.model.revision import Origin
+from codehub.model.revision import UNREADABLE, UNSAFE, Origin
 from codehub.model.runtime import VolumeRef
 from codehub.model.signals import ActivityRead, Sighting
 from codehub.model.states import ErrorReason, Phase
@@ -310,23 +310,35 @@ def test_a_slow_answer_is_no_skew() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_failed_revision_is_told_with_the_one_in_force(database_url: str) -> None:
+@pytest.mark.parametrize(
+    ("digest", "problem", "command"),
+    [
+        (f"{UNREADABLE}9", "specs/a.yaml:1:1: not YAML", "codehub validate"),
+        ("d9", "specs/a.yaml:4:3: runtime docker is not enabled", "codehub plan"),
+        ("d9", f"{UNSAFE}4 of 9 would be deleted", "codehub apply --force"),
+    ],
+)
+async def test_a_failed_revision_is_told_with_the_one_in_force_and_what_helps(
+    database_url: str, digest: str, problem: str, command: str
+) -> None:
     assert "codehub apply" in (await look_at_specs(database_url)).fix
     async with await connect(database_url) as conn:
         await apply(conn, spec_set(declaration("api")))
         assert (await look_at_specs(database_url)).health is Health.OK
         await record_failed(
             conn,
-            digest="d9",
+            digest=digest,
             origin=Origin("specs"),
-            problems=["specs/a.yaml:1:1: not YAML"],
+            problems=[problem],
             author="watcher",
             source="watcher",
         )
     verdict = await look_at_specs(database_url)
     assert verdict.health is Health.WARNING
-    assert "not YAML" in verdict.message
+    assert problem in verdict.message
     assert "revision 1 stays in force" in verdict.message
+    assert f"'{command}'" in verdict.fix
+    assert ("validate" in verdict.fix) == digest.startswith(UNREADABLE)
 
 
 @pytest.mark.anyio

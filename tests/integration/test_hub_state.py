@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codehub.model.people import Hub, Role, User, Webhook
-from codehub.model.revision import HubState
+from codehub.model.revision import HubState, Origin
 from codehub.model.states import DesiredState, Phase
 from codehub.model.workspace import Runtime, Source, Status
 from codehub.store import hubs
 from codehub.store.connect import connect, transaction
 from codehub.store.hubs import read_hub_state
-from codehub.store.revisions import latest_applied
+from codehub.store.revisions import latest_applied, record_failed
 from tests.integration.stored import apply, count, insert, number
 from tests.make import NOW, declaration, spec_set, user, workspace
 
@@ -63,6 +63,26 @@ async def test_everything_that_was_applied_is_there(database_url: str) -> None:
         assert state.users == {"alice": alice}
         assert [one.declaration for one in state.workspaces] == [declaration("api")]
         assert state.hub_id is not None
+
+
+async def test_a_load_that_failed_is_there_until_one_succeeds(database_url: str) -> None:
+    async with await connect(database_url) as conn:
+        await apply(conn, spec_set(digest="d1"))
+        failed = await record_failed(
+            conn,
+            digest="d2",
+            origin=Origin("specs"),
+            problems=["specs/a.yaml:1:1: not YAML"],
+            author="watcher",
+            source="watch",
+        )
+        state = await read_hub_state(conn)
+        assert state.failed == failed
+        assert state.revision is not None
+        assert state.revision.digest == "d1"
+
+        await apply(conn, spec_set(digest="d3"))
+        assert (await read_hub_state(conn)).failed is None
 
 
 async def test_the_hub_keeps_its_id(database_url: str) -> None:

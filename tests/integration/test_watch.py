@@ -10,8 +10,9 @@ import pytest
 
 from codehub.errors import FenceLost
 from codehub.model.plan import PlanOptions
+from codehub.model.revision import UNSAFE
 from codehub.model.workspace import Runtime
-from codehub.service.loading import UNSAFE, Known, LoadRules, Result, load_once
+from codehub.service.loading import Known, LoadRules, Result, load_once
 from codehub.specs.cache import SpecCache
 from codehub.specs.load import load_directory
 from codehub.store.declare import loader_lock
@@ -400,7 +401,7 @@ async def test_each_directory_has_its_own_memory(tmp_path: Path, database_url: s
 
 
 async def test_an_unsafe_plan_is_recorded_and_never_forced(
-    tmp_path: Path, database_url: str
+    tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     specs = write_specs(tmp_path, "web")
     write_workspace(specs, "api", "{owner: alice, image: i, protect: true}")
@@ -418,6 +419,7 @@ async def test_an_unsafe_plan_is_recorded_and_never_forced(
         _, failed = await world.revisions()
         assert failed.problems == (f"{UNSAFE}api is protected in the hub and would be deleted",)
         assert set(await world.images()) == {"api", "web"}
+        assert f"'codehub apply --force {specs}' does it" in caplog.text
 
         edit(specs, "second", "web")
         assert (await watcher.tick()).result is Result.LOADED

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from codehub.model.conditions import Condition, ConditionName, ConditionStatus
-from codehub.model.revision import HubState, Origin, Revision
+from codehub.model.revision import UNREADABLE, UNSAFE, HubState, Origin, Revision
 from codehub.model.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.model.workspace import Status
 from codehub.render.history_text import history_json, history_text
@@ -27,7 +28,7 @@ GOOD = Revision(
 )
 BAD = Revision(
     id=8,
-    digest="d8",
+    digest=f"{UNREADABLE}8",
     origin=Origin("specs"),
     created_at=NOW - timedelta(minutes=1),
     author="watcher",
@@ -92,6 +93,41 @@ def test_an_empty_hub(text_snapshot: SnapshotAssertion) -> None:
     text = status_text(HubState(), (), NOW)
     assert "codehub apply" in text
     assert text == text_snapshot
+
+
+def test_a_load_that_failed_stands_below_the_revision_in_force(
+    text_snapshot: SnapshotAssertion,
+) -> None:
+    text = status_text(HubState(revision=GOOD, failed=BAD), FLEET, NOW)
+    assert "Revision 8 failed 1m ago" in text
+    assert text == text_snapshot
+
+
+def test_a_first_load_that_failed_leaves_none_in_force(text_snapshot: SnapshotAssertion) -> None:
+    text = status_text(HubState(failed=BAD), (), NOW)
+    assert "no revision is in force" in text
+    assert "codehub apply" not in text, "it would fail as well"
+    assert text == text_snapshot
+
+
+def test_a_load_that_needs_force_says_how_it_is_applied(text_snapshot: SnapshotAssertion) -> None:
+    """From a directory that somebody named as they liked."""
+    bold = replace(
+        BAD,
+        origin=Origin("our specs\x1b[31m", ref="main"),
+        problems=(f"{UNSAFE}3 of 5 workspaces would be deleted",),
+    )
+    text = status_text(HubState(revision=GOOD, failed=bold), FLEET, NOW)
+    assert "codehub apply --force" in text
+    assert "\x1b" not in text
+    assert text == text_snapshot
+
+
+def test_a_load_that_failed_for_scripts() -> None:
+    data = json.loads(status_json(HubState(revision=GOOD, failed=BAD), FLEET))
+    assert data["failedRevision"]["id"] == 8
+    assert data["failedRevision"]["problems"] == list(BAD.problems)
+    assert json.loads(status_json(HubState(revision=GOOD), FLEET))["failedRevision"] is None
 
 
 def test_status_for_scripts_keeps_env_to_itself() -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from codehub.core.advise import advise
-from codehub.core.deadline import deadline
+from codehub.core.deadline import deadline, is_blind
 from codehub.core.express import short
-from codehub.core.gauge import progress_words
+from codehub.core.gauge import progress_words, unanswered
 from codehub.core.hold import held
 from codehub.core.judge import TERMINAL
 from codehub.core.recover import FAILED, found_again
@@ -80,7 +80,7 @@ def _blocks(workspace: Workspace, around: Circumstances, customs: Customs) -> It
     yield from _recovery(workspace)
     yield from _unknown(workspace, now, voice)
     if status.operation is not Operation.NONE:
-        yield _operation(workspace, now, customs)
+        yield _operation(workspace, around, customs)
     if reason is not None and reason not in TERMINAL:
         yield _retry(workspace, reason, now, voice)
     if around.queued is not None:
@@ -142,17 +142,19 @@ def _unknown(workspace: Workspace, now: datetime, voice: Voice) -> Iterator[Bloc
     )
 
 
-def _operation(workspace: Workspace, now: datetime, customs: Customs) -> Block:
-    status = workspace.status
+def _operation(workspace: Workspace, around: Circumstances, customs: Customs) -> Block:
+    status, now = workspace.status, around.now
     since = f" for {short(now - status.op_started_at)}" if status.op_started_at else ""
     how_far = progress_words(status.op_progress)
-    # What cannot be reached is tried for as long as it takes.
-    silent = status.error_reason is ErrorReason.UNREACHABLE
-    until = None if silent else deadline(status, now, customs.rules)
+    # What cannot be reached is tried for as long as it takes, and time without a look is none.
+    silent = status.error_reason is ErrorReason.UNREACHABLE or is_blind(status)
+    counts = around.leader.held and not silent
+    until = deadline(status, now, customs.rules) if counts else None
+    unless = "unless its port answers" if unanswered(status) else "without progress"
     return Block(
         BlockKind.OPERATION,
         f"{status.operation} is under way{since}" + (f": {how_far}" if how_far else ""),
-        "" if until is None else f"without progress it is given up at {moment(until)}",
+        "" if until is None else f"{unless} it is given up at {moment(until)}",
         until,
     )
 

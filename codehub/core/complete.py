@@ -14,7 +14,7 @@ from codehub.model.states import Operation
 if TYPE_CHECKING:
     from codehub.model.workspace import Status, Workspace
 
-_NEEDS_ARCHIVE: Final = frozenset(
+NEEDS_ARCHIVE: Final = frozenset(
     {
         Operation.CREATE_EMPTY_ARCHIVE,
         Operation.RESTORING,
@@ -68,7 +68,7 @@ def unknown_facts(workspace: Workspace, facts: Facts, operation: Operation) -> t
     What no key names is known without asking anyone: it is not there.
     """
     home, archive = volume_ready(workspace, facts), archive_ready(workspace, facts)
-    archive_matters = not home or operation in _NEEDS_ARCHIVE
+    archive_matters = not home or operation in NEEDS_ARCHIVE
     strays_matter = operation in _NEEDS_STRAYS
     unknown = {
         "container": facts.container is ContainerFact.UNKNOWN,

@@ -60,6 +60,11 @@ def time_limit(status: Status, rules: Rules) -> timedelta:
             return rules.stall
 
 
+def is_blind(status: Status) -> bool:
+    """Whether facts that the operation in flight needs are unknown, so that no time counts."""
+    return _time(status.op_progress, BLIND_SINCE) is not None
+
+
 def note_blindness(
     progress: Mapping[str, object], blind: bool, at: datetime
 ) -> Mapping[str, object]:

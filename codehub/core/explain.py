@@ -12,7 +12,7 @@ from codehub.core.block import block, moment
 from codehub.core.detect import outdated
 from codehub.core.express import short
 from codehub.core.foresee import foresee, next_fall, remind_at
-from codehub.core.gauge import amount
+from codehub.core.gauge import amount, unanswered
 from codehub.core.path import path
 from codehub.core.step import RESULT
 from codehub.core.target import aim
@@ -34,6 +34,9 @@ _ACTIVITY: Final = {
     "cpu": "it was computing",
     "touch": "somebody said so with 'codehub touch'",
 }
+
+
+_SILENT: Final = "it runs, but its port has not answered yet"
 
 
 def explain(workspace: Workspace, around: Circumstances, customs: Customs) -> Explanation:
@@ -67,6 +70,9 @@ def _headline(workspace: Workspace, now: datetime) -> str:
     status, name = workspace.status, workspace.name
     if status.deleted_at is not None:
         return f"{name} was deleted {short(now - status.deleted_at)} ago"
+    if unanswered(status):
+        lasts = f" for {short(now - status.op_started_at)}" if status.op_started_at else ""
+        return f"{name} has been {status.operation}{lasts}: {_SILENT}"
     since = status.phase_changed_at or workspace.created_at
     lasts = f" for {short(now - since)}" if since else ""
     where = "in ERROR" if status.phase is Phase.ERROR else status.phase.value
@@ -117,7 +123,7 @@ def _phase(workspace: Workspace) -> str:
         case Phase.STANDBY:
             return "nothing runs, its home is there"
         case Phase.RUNNING:
-            return "it runs"
+            return _SILENT if unanswered(status) else "it runs"
         case Phase.ERROR:
             return f"it failed ({status.error_reason or 'no reason was kept'}) and waits for you"
         case Phase.DELETING:
@@ -182,8 +188,8 @@ def _way(workspace: Workspace, now: datetime) -> tuple[str, ...]:
     data = status.home_store_key is not None or status.archive_key is not None
     if status.operation is Operation.NONE:
         return path(status.phase, rest, held_data=data)
-    way = path(RESULT[status.operation], rest, held_data=data)
-    return (status.phase.value, status.operation.value, *way)
+    way = (status.operation.value, *path(RESULT[status.operation], rest, held_data=data))
+    return way if unanswered(status) else (status.phase.value, *way)
 
 
 def _activity(workspace: Workspace, now: datetime) -> str:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from codehub.model.states import Operation, Phase
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from codehub.model.workspace import Status
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _STEP: Final = 1024
@@ -22,6 +26,14 @@ def progress_words(progress: Mapping[str, object]) -> str:
     elif done:
         parts.append(amount(done))
     return ", ".join(parts)
+
+
+def unanswered(status: Status) -> bool:
+    """Whether it runs and nobody has answered at its port yet.
+
+    What runs is RUNNING by the facts; people can use it when its start is over.
+    """
+    return status.phase is Phase.RUNNING and status.operation is Operation.STARTING
 
 
 def amount(count: int) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from codehub.core.advise import advise
+from codehub.core.complete import NEEDS_ARCHIVE
 from codehub.core.decide import is_outdated
 from codehub.core.drain import drained_at
 from codehub.core.path import path
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from codehub.model.outcome import Outcome
-    from codehub.model.workspace import Workspace
+    from codehub.model.workspace import Status, Workspace
 
 _DRAIN: Final = Drain()
 _DOWN: Final = (Operation.STOPPING, Operation.ARCHIVING, Operation.DELETING)
@@ -105,13 +106,13 @@ def _restarts(workspace: Workspace) -> bool:
 
 
 def _moving(workspace: Workspace, now: datetime) -> Moving:
-    status = workspace.status
+    status, steps = workspace.status, _steps(workspace, now)
     return Moving(
         operation=status.operation,
         since=status.op_started_at,
         progress=progress_of(status.op_progress),
-        steps=_steps(workspace, now),
-        note=_trouble(workspace),
+        steps=steps,
+        note=_trouble(status, Operation(steps[0]) if steps else Operation.NONE),
     )
 
 
@@ -124,15 +125,23 @@ def _steps(workspace: Workspace, now: datetime) -> tuple[str, ...]:
     return path(status.phase, aimed, held_data=held_data, outdated=_restarts(workspace))[1:]
 
 
-def _trouble(workspace: Workspace) -> str:
-    """What keeps it from moving on for now, if anything does."""
-    status = workspace.status
+def _trouble(status: Status, operation: Operation) -> str:
+    """What keeps it from moving on for now, if anything does; `operation` is its next step."""
     if status.error_reason is not None and status.phase is not Phase.ERROR:
         return f"tried again after: {status.error_message or status.error_reason}"
-    healthy = status.conditions.get(ConditionName.HEALTHY)
-    if healthy is not None and healthy.status is ConditionStatus.UNKNOWN:
-        return f"the hub cannot see it: {healthy.message or healthy.reason}"
-    return ""
+    unseen = _unknown(status, ConditionName.HEALTHY)
+    if unseen is not None:
+        return f"the hub cannot see it: {unseen}"
+    unseen = _unknown(status, ConditionName.ARCHIVE_READY) if operation in NEEDS_ARCHIVE else None
+    return "" if unseen is None else f"the hub cannot see its archive: {unseen}"
+
+
+def _unknown(status: Status, name: ConditionName) -> str | None:
+    """Why nobody knows whether it holds; None where it is known."""
+    found = status.conditions.get(name)
+    if found is None or found.status is not ConditionStatus.UNKNOWN:
+        return None
+    return found.message or found.reason
 
 
 def _count(value: object) -> int | None:

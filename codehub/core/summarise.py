@@ -14,7 +14,7 @@ from codehub.core.advise import advise
 from codehub.core.detect import detect_drift
 from codehub.core.express import short
 from codehub.core.forecast import forecast
-from codehub.core.gauge import progress_words
+from codehub.core.gauge import progress_words, unanswered
 from codehub.core.hold import held
 from codehub.core.interrupt import lowering_waits, waiting_words
 from codehub.core.tally import tally_holds, tally_owners, tally_storage
@@ -130,6 +130,8 @@ def _retrying(status: Status, now: datetime) -> str:
 
 def _under_way(workspace: Workspace, wanted: DesiredState) -> Iterator[str]:
     status = workspace.status
+    if unanswered(status):
+        yield "its port has not answered yet"
     if status.phase is PHASE_OF[wanted]:
         return
     if status.operation is Operation.NONE:

@@ -120,7 +120,7 @@ class Circumstances:
 class Explanation:
     """All of it: sentences for people, and the values behind them for scripts.
 
-    `way` are the phases and operations to come, beginning with the phase it is in. `next` is the
+    `way` are the phases and operations to come, beginning with where it is. `next` is the
     next transition that idleness will cause, with `remind_at`. `kept_until` is when the archive of
     a deleted workspace goes.
     """

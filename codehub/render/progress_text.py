@@ -14,7 +14,7 @@ from codehub.core.express import short
 from codehub.core.gauge import amount
 from codehub.model.outcome import Failed, Held, Moving, Settled
 from codehub.model.states import Operation, Phase
-from codehub.render.status_text import workspace_data
+from codehub.render.status_text import several, workspace_data
 from codehub.render.words import clean, counted, shorten
 
 if TYPE_CHECKING:
@@ -109,7 +109,19 @@ def unfinished_text(snapshot: Snapshot, limit: str) -> str:
     missing = snapshot.moving if snapshot.led else unseen
     names = ", ".join(f"{clean(each.workspace.name)} ({_state(each)})" for each in missing)
     lost = f"; {clean(snapshot.lost)}" if snapshot.lost else ""
-    return f"not done after {limit}: {names}{lost}"
+    return f"not done after {limit}: {names}{_notes(missing)}{lost}"
+
+
+def _notes(missing: Sequence[Followed]) -> str:
+    """What is in their way, each cause once: it mostly is one for all of them."""
+    affected: dict[str, list[str]] = {}
+    for each in missing:
+        if note := _note(each):
+            affected.setdefault(note, []).append(clean(each.workspace.name))
+    return "".join(
+        f"; {note if len(names) == len(missing) else f'{several(names)}: {note}'}"
+        for note, names in affected.items()
+    )
 
 
 def asked_text(

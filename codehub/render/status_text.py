@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from codehub.core.amend import amend, first_of
 from codehub.core.express import short
+from codehub.core.gauge import unanswered
 from codehub.model.conditions import ConditionStatus
 from codehub.model.states import ErrorReason, Operation, Phase
 from codehub.render.history_text import revision_data
@@ -34,7 +35,8 @@ def status_text(state: HubState, workspaces: Sequence[Workspace], now: datetime)
         how = "" if state.failed else " 'codehub apply' loads the specs."
         return f"No workspaces.{how}\n{_revision(state, now)}"
     body = table(HEAD, [_row(each, now) for each in workspaces])
-    errors = "".join(_error(each) for each in workspaces) + _unreachable(workspaces)
+    errors = "".join(_error(each) for each in workspaces)
+    errors += _unanswered(workspaces) + _unreachable(workspaces)
     return body + ("\n" + errors if errors else "") + "\n" + _revision(state, now)
 
 
@@ -61,6 +63,12 @@ def _error(workspace: Workspace) -> str:
     return f"{clean(workspace.name)}: {status.error_reason}: {message}\n"
 
 
+def _unanswered(workspaces: Sequence[Workspace]) -> str:
+    """Those that run by their phase and that nobody can use yet."""
+    names = [clean(each.name) for each in workspaces if unanswered(each.status)]
+    return f"{several(names)}: running, but no answer at the port yet\n" if names else ""
+
+
 def _unreachable(workspaces: Sequence[Workspace]) -> str:
     """What nobody could ask for, each cause once: it mostly is one for many."""
     names: dict[str, list[str]] = {}
@@ -68,7 +76,7 @@ def _unreachable(workspaces: Sequence[Workspace]) -> str:
         for message in _silences(each):
             names.setdefault(clean(message), []).append(clean(each.name))
     return "".join(
-        f"{_several(affected)}: {ErrorReason.UNREACHABLE}: {message}\n"
+        f"{several(affected)}: {ErrorReason.UNREACHABLE}: {message}\n"
         for message, affected in names.items()
     )
 
@@ -88,7 +96,8 @@ def _silences(workspace: Workspace) -> list[str]:
     return list(dict.fromkeys(told))
 
 
-def _several(names: Sequence[str]) -> str:
+def several(names: Sequence[str]) -> str:
+    """The first few, and how many more."""
     more = len(names) - MOST_NAMES
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_NAMES])} and {more} more"
 

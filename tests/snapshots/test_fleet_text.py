@@ -89,6 +89,14 @@ def test_what_cannot_be_reached_is_told_once_for_all(text_snapshot: SnapshotAsse
     assert text == text_snapshot
 
 
+def test_what_runs_without_an_answer_is_told(text_snapshot: SnapshotAssertion) -> None:
+    starts = Status(Phase.RUNNING, operation=Operation.STARTING, phase_changed_at=NOW)
+    deaf = [workspace(f"deaf{number}", number=number, status=starts) for number in range(4, 6)]
+    text = status_text(HubState(revision=GOOD), (*FLEET, *deaf), NOW)
+    assert "deaf4, deaf5: running, but no answer at the port yet" in text
+    assert text == text_snapshot
+
+
 def test_an_empty_hub(text_snapshot: SnapshotAssertion) -> None:
     text = status_text(HubState(), (), NOW)
     assert "codehub apply" in text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codehub.core.settle import outcome
+from codehub.model.conditions import Condition, ConditionName, ConditionStatus
 from codehub.model.outcome import Followed, Snapshot
 from codehub.model.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.model.workspace import Activity, Status
@@ -156,6 +157,20 @@ def test_the_end_of_a_wait(text_snapshot: SnapshotAssertion) -> None:
     assert "ml-gpu (RESTORING)" in text
     assert "crowded: stays STANDBY, held by a limit" in text
     assert text == text_snapshot
+
+
+def test_a_wait_in_vain_says_what_is_in_the_way_once() -> None:
+    away = Condition(ConditionStatus.UNKNOWN, "Unreachable", "no store\x1b[31m there")
+    status = Status(
+        Phase.STANDBY,
+        operation=Operation.ARCHIVING,
+        conditions={ConditionName.ARCHIVE_READY: away},
+    )
+    both = [followed(name, status, desired=DesiredState.ARCHIVED) for name in ("a", "b")]
+    assert unfinished_text(Snapshot(NOW, tuple(both)), "12s") == (
+        "not done after 12s: a (ARCHIVING), b (ARCHIVING); "
+        "the hub cannot see its archive: no store\\x1b[31m there"
+    )
 
 
 def test_a_wait_for_a_lost_database_says_so() -> None:

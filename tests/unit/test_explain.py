@@ -37,7 +37,12 @@ from codehub.model.workspace import (
 )
 from tests.make import NOW, workspace
 
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+SECOND, MINUTE, HOUR, DAY = (
+    timedelta(seconds=1),
+    timedelta(minutes=1),
+    timedelta(hours=1),
+    timedelta(days=1),
+)
 RUNNING, STANDBY, ARCHIVED, DELETED = (
     DesiredState.RUNNING,
     DesiredState.STANDBY,
@@ -181,6 +186,29 @@ def test_an_operation_in_flight_is_the_first_step() -> None:
     explanation = explained(asleep(status_fields=status, desired=RUNNING))
     assert explanation.way[:3] == ("STANDBY", "ARCHIVING", "ARCHIVED")
     assert explanation.way[-1] == "RUNNING"
+
+
+def silent(**fields: Any) -> Workspace:
+    """Its container runs and its port does not answer."""
+    status = Status(
+        Phase.RUNNING,
+        NOW - 90 * SECOND,
+        operation=Operation.STARTING,
+        op_started_at=NOW - 100 * SECOND,
+        observed_generation=1,
+    )
+    return workspace("deaf", status=status, **fields)
+
+
+def test_what_runs_is_starting_until_its_port_answers() -> None:
+    explanation = explained(silent())
+    silence = "it runs, but its port has not answered yet"
+    assert explanation.headline == f"deaf has been STARTING for 1m40s: {silence}"
+    assert line(explanation, "phase") == silence
+    assert line(explanation, "heading") == "STARTING -> RUNNING"
+    advice = blocks(explanation)[BlockKind.OPERATION].partition(" -> ")[2]
+    assert advice.startswith("unless its port answers it is given up at")
+    assert explained(silent(desired=STANDBY)).way == ("STARTING", "RUNNING", "STOPPING", "STANDBY")
 
 
 def test_a_suspended_one_stays() -> None:
@@ -405,6 +433,29 @@ def test_an_operation_tells_how_far_it_is_and_when_it_is_given_up() -> None:
     assert block.kind is BlockKind.OPERATION
     assert block.message == "ARCHIVING is under way for 1m: upload, 30 bytes of 120 bytes (25%)"
     assert block.until == NOW + 5 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("progress", "leader"),
+    [
+        ({"blind_since": (NOW - MINUTE).isoformat()}, LEADER),
+        ({}, Leadership(holder="host-1", epoch=3, since=NOW)),
+    ],
+)
+def test_while_no_time_counts_no_end_is_announced(
+    progress: dict[str, object], leader: Leadership
+) -> None:
+    """Facts are unknown, or nobody looks."""
+    status = {
+        "operation": Operation.ARCHIVING,
+        "op_started_at": NOW - 2 * MINUTE,
+        "op_id": UUID(int=9),
+        "op_progress": progress,
+    }
+    row = asleep(status_fields=status, desired=ARCHIVED, declared_state=ARCHIVED)
+    found = {each.kind: each for each in explained(row, leader=leader).blocks}
+    assert found[BlockKind.OPERATION].until is None
+    assert "given up" not in found[BlockKind.OPERATION].advice
 
 
 def test_a_limit_of_the_owner_names_what_runs() -> None:

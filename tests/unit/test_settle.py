@@ -164,6 +164,26 @@ def test_what_the_hub_cannot_see_is_said() -> None:
     assert "the engine gives no answer" in moving(row).note
 
 
+NO_STORE = Condition(ConditionStatus.UNKNOWN, "Unreachable", "the store gives no answer")
+
+
+@pytest.mark.parametrize(
+    ("operation", "desired"), [(Operation.ARCHIVING, ARCHIVED), (Operation.NONE, ARCHIVED)]
+)
+def test_what_needs_an_archive_says_that_the_store_is_away(
+    operation: Operation, desired: DesiredState
+) -> None:
+    known = {ConditionName.ARCHIVE_READY: NO_STORE}
+    row = busy(operation, Phase.STANDBY, desired, conditions=known, home_store_key="v")
+    assert moving(row).note == "the hub cannot see its archive: the store gives no answer"
+
+
+def test_a_start_needs_no_archive() -> None:
+    known = {ConditionName.ARCHIVE_READY: NO_STORE}
+    row = busy(Operation.STARTING, Phase.STANDBY, RUNNING, conditions=known)
+    assert moving(row).note == ""
+
+
 def test_an_error_is_a_failure_with_its_reason_and_advice() -> None:
     found = outcome(broken(), NOW)
     assert isinstance(found, Failed)

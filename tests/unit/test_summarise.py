@@ -105,6 +105,12 @@ def test_one_that_nobody_moves_yet_waits_for_its_turn() -> None:
     assert why(waiting) == "waits for its turn to become RUNNING"
 
 
+def test_one_that_runs_and_has_not_answered_yet_says_so() -> None:
+    assert why(workspace(status=running(operation=Operation.STARTING))) == (
+        "its port has not answered yet"
+    )
+
+
 def test_a_lowering_waits_for_the_people_in_it() -> None:
     used = workspace(
         declared_state=DesiredState.STANDBY,

@@ -26,15 +26,21 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
+    from psycopg import AsyncConnection
+    from psycopg.rows import DictRow
+
     from codehub.coordinator.coordinator import Coordinator
     from codehub.model.events import Event
     from codehub.model.workspace import Workspace
+    from codehub.service.following import Follower
 
 SHOWN: Final = 20
 STANDING: Final = 5.0
 """Seconds after which it is said that something keeps us from leading."""
 INVITING: Final = 10.0
 """Seconds that what happens waits for the login link, which stands below the address."""
+LOOKING: Final = 15.0
+"""Seconds after which what is stored is shown although nobody has looked."""
 
 
 def greet(data: Path, specs: Path, port: int, enabled: frozenset[Runtime]) -> None:
@@ -54,7 +60,7 @@ async def narrate_until(
 ) -> None:
     """Tell what happens, and what keeps it from happening, until `ended` is set."""
     inviting = asyncio.create_task(_invite(database_url, port))
-    telling = asyncio.create_task(_narrate(database_url, port, inviting))
+    telling = asyncio.create_task(_narrate(database_url, port, inviting, coordinator.looked))
     warning = asyncio.create_task(_say_what_is_wrong(coordinator))
     try:
         await ended.wait()
@@ -79,21 +85,41 @@ async def _invite(database_url: str, port: int) -> None:
         await asyncio.sleep(0.5)
 
 
-async def _narrate(database_url: str, port: int, inviting: asyncio.Task[None]) -> None:
+async def _narrate(
+    database_url: str, port: int, inviting: asyncio.Task[None], looked: asyncio.Event
+) -> None:
     """What happens to workspaces, line by line; a lost database is told by others."""
     await asyncio.wait({inviting}, timeout=INVITING)
     say("")
     clock = asyncio.get_running_loop().time
-    follower, narrator = None, Narrator(port)
+    follower, narrator, introduced = None, Narrator(port), False
     while True:
         with suppress(CodeHubError):
             async with await connect(database_url) as conn:
-                if follower is None:
-                    follower = await begin(conn, None, clock)
-                    narrator.show(await read_workspaces(conn))
+                follower = follower or await begin(conn, None, clock)
+                if not introduced:
+                    await introduce(conn, follower, narrator, looked)
+                    introduced = True
                 async for fresh in follow(conn, follower, None):
                     narrator.tell(fresh)
         await asyncio.sleep(1)
+
+
+async def introduce(
+    conn: AsyncConnection[DictRow], follower: Follower, narrator: Narrator, looked: asyncio.Event
+) -> None:
+    """Say where everything is, once somebody has looked.
+
+    After a crash the database still has what is dead as RUNNING. What the first look found is told
+    as it happened.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LOOKING):
+            await looked.wait()
+    fresh = await follower.look(conn, None)
+    told = {each.workspace_id for each in fresh if each.kind in (EventKind.PHASE, EventKind.ERROR)}
+    narrator.show([each for each in await read_workspaces(conn) if each.id not in told])
+    narrator.tell(fresh)
 
 
 class Narrator:

@@ -64,7 +64,15 @@ class WorkspaceController:
     name = NAME
 
     def __init__(
-        self, lead: Lead, world: World, acts: Acts, hints: Hints, rhythm: Rhythm, failures: Failures
+        self,
+        lead: Lead,
+        world: World,
+        acts: Acts,
+        hints: Hints,
+        rhythm: Rhythm,
+        failures: Failures,
+        *,
+        on_pass: Callable[[], None] = lambda: None,
     ) -> None:
         self._lead = lead
         self._world = world
@@ -72,6 +80,7 @@ class WorkspaceController:
         self._hints = hints
         self._rhythm = rhythm
         self._failures = failures
+        self._on_pass = on_pass
         self._queue: dict[UUID, None] = {}
         self._figures = Figures()
         self._lookout = Lookout(lead, world, acts, failures, self._figures)
@@ -115,6 +124,7 @@ class WorkspaceController:
             held = await self._see_to(cases, now, patience=max(self._looked_at - began, HANDING))
         self._lookout.seen_to()
         self._figures.passed(look, clock() - began, queued=len(self._queue), held=held)
+        self._on_pass()
 
     async def _see_to(self, cases: Sequence[Case], now: datetime, *, patience: float = 0.0) -> int:
         """First what is under way, which frees hands; then what waits to begin, in its order.

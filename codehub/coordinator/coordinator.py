@@ -78,6 +78,8 @@ class Coordinator:
     ) -> None:
         self._parts = parts
         self.failures = Failures()
+        self.looked = asyncio.Event()
+        """Set once the first pass is over: until then the database tells of an earlier time."""
         self._term: tuple[Lead, World, Acts, WorkspaceController] | None = None
         self._leader = Leader(
             parts.database_url,
@@ -131,7 +133,9 @@ class Coordinator:
             actions=settings.coordinator_actions,
             data_moves=settings.coordinator_data_moves,
         )
-        controller = WorkspaceController(lead, world, acts, hints, _rhythm(settings), self.failures)
+        controller = WorkspaceController(
+            lead, world, acts, hints, _rhythm(settings), self.failures, on_pass=self.looked.set
+        )
         self._term = (lead, world, acts, controller)
         try:
             yield (

@@ -138,7 +138,10 @@ class HubWorld:
             )
             world = World(runtimes, archives, self.rules, self.limits, Idleness(600, 30.0, 10.0))
             rhythm = options.get("rhythm") or Rhythm(0.05, 0.02, 1.0)
-            controller = WorkspaceController(lead, world, acts, hints, rhythm, failures)
+            on_pass = options.get("on_pass", lambda: None)
+            controller = WorkspaceController(
+                lead, world, acts, hints, rhythm, failures, on_pass=on_pass
+            )
             try:
                 yield Term(
                     lead,

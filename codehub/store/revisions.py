@@ -1,6 +1,7 @@
 """Revisions as recorded: applied ones with their documents, failed ones with their problems.
 
-Ids are plain integers that grow; some are missing, since a load that was rolled back keeps its id.
+Ids are plain integers that grow by one: people read them, and one that is missing would look like a
+revision that was lost.
 Documents are large, so they are read only when somebody asks for one revision's.
 """
 
@@ -29,10 +30,15 @@ id, digest, directory, git_commit, git_dirty, git_ref, author, created_at, appli
 summary
 """
 
+# The next number by the rows, since a sequence leaves numbers out with every crash and every load
+# that is rolled back. Only whoever holds the loader's lock gets here. The sequence follows, for
+# whatever takes the column's default.
 INSERT: Final = f"""
-INSERT INTO spec_revisions (digest, directory, git_commit, git_dirty, git_ref, source, author,
+INSERT INTO spec_revisions (id, digest, directory, git_commit, git_dirty, git_ref, source, author,
                             created_at, applied, problems, summary, documents)
-VALUES (%(digest)s, %(directory)s, %(commit)s, %(dirty)s, %(ref)s, %(source)s, %(author)s,
+VALUES ((SELECT setval(pg_get_serial_sequence('spec_revisions', 'id'), COALESCE(max(id), 0) + 1)
+         FROM spec_revisions),
+        %(digest)s, %(directory)s, %(commit)s, %(dirty)s, %(ref)s, %(source)s, %(author)s,
         COALESCE(%(at)s, now()), %(applied)s, %(problems)s, %(summary)s, %(documents)s)
 RETURNING {_COLUMNS}
 """

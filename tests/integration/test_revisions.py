@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codehub.errors import NotFound
+from codehub.errors import NotFound, Refused
 from codehub.model.revision import Origin, Revision
-from codehub.store.connect import connect
+from codehub.store.connect import connect, transaction
 from codehub.store.revisions import (
     declares,
     latest_applied,
@@ -65,6 +66,23 @@ async def test_an_applied_revision_is_read_as_it_was_recorded(database_url: str)
         assert isinstance(recorded.id, int)
         assert await read_revision(conn, recorded.id) == recorded
         assert await latest_applied(conn) == recorded
+
+
+async def test_no_number_is_left_out(database_url: str) -> None:
+    """Not by a load that is rolled back, nor by a sequence that a crash moved ahead."""
+    async with await connect(database_url) as conn:
+        first = await applied(conn, "d1")
+        with suppress(Refused):
+            async with transaction(conn):
+                await applied(conn, "d2")
+                raise Refused("not now")
+        second = await failed(conn, "d2", "not YAML")
+        await conn.execute("SELECT setval('spec_revisions_id_seq', 37)")
+        third = await applied(conn, "d3")
+
+        assert [second.id, third.id] == [first.id + 1, first.id + 2]
+        row = await conn.execute("SELECT nextval('spec_revisions_id_seq') AS next")
+        assert await row.fetchone() == {"next": third.id + 1}
 
 
 async def test_documents_come_back_as_they_were(database_url: str) -> None:

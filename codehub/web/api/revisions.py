@@ -41,7 +41,7 @@ class RevisionShape(Shape):
 
     model_config = ConfigDict(json_schema_extra={"example": _EXAMPLE})
 
-    id: int = Field(description="Ids grow; some are missing.")
+    id: int = Field(description="Ids grow.")
     digest: str = Field(description="Equal for specs that say the same.")
     created_at: datetime
     author: str

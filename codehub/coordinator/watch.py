@@ -65,6 +65,7 @@ class SpecWatcher:
         self._known = Known()
         self._waits = 0
         self._told: int | None = None
+        self._wrong = False
 
     async def tick(self) -> Outcome:
         """One look."""
@@ -99,9 +100,13 @@ class SpecWatcher:
             log.warning("%s: not read yet: %s", self._root, outcome.reason)
         if revision is None or revision.id == self._told:
             return
-        self._told = revision.id
-        if outcome.result is Result.LOADED:
+        self._told, was_wrong = revision.id, self._wrong
+        self._wrong = outcome.result is Result.FAILED
+        if was_wrong and not self._wrong:
+            # Whoever listens to warnings alone has heard of the failure.
+            log.warning("%s: nothing is wrong any more: revision %d", self._root, revision.id)
+        elif outcome.result is Result.LOADED:
             log.info("%s: revision %d loaded", self._root, revision.id)
-        if outcome.result is Result.FAILED:
+        if self._wrong:
             said = first_of(revision.problems)
-            log.warning("%s: not loaded: %s; %s", self._root, said, amend(revision))
+            log.warning("%s: not loaded: %s -> %s", self._root, said, amend(revision))

@@ -157,7 +157,7 @@ async def test_whatever_is_wrong_the_last_good_revision_stays(
 
 
 async def test_every_other_failure_is_recorded_and_its_end_too(
-    tmp_path: Path, database_url: str
+    tmp_path: Path, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     specs = write_specs(tmp_path, "api")
     async with lead(database_url) as world:
@@ -173,6 +173,7 @@ async def test_every_other_failure_is_recorded_and_its_end_too(
         await world.watcher(specs).tick()
 
         assert [each.applied for each in await world.revisions()] == [True, False, False, True]
+        assert caplog.messages[-1] == f"{specs}: nothing is wrong any more: revision 4"
         edit(specs, "second")
         assert (await watcher.tick()).result is Result.LOADED
 

@@ -18,6 +18,7 @@ import typer
 from codehub.cli.consent import author
 from codehub.errors import CodeHubError, Refused, UsageError
 from codehub.model.states import LEVELS, PHASE_OF, DesiredState, IntentSource, Phase
+from codehub.model.workspace import Status
 
 if TYPE_CHECKING:
     from codehub.service.limits import LimitDefaults
@@ -128,7 +129,8 @@ def toward(state: DesiredState, reason: str, *, way: Manner, only: Only | None =
         from codehub.store.workspaces import find_live
 
         found = await find_live(conn, name)
-        phase = found.workspace.status.phase if found else Phase.PENDING
+        status = found.workspace.status if found else Status()
+        phase = status.phase
         wanted = found.workspace.intent.desired if found else state
         if phase is not Phase.ERROR and _beyond(wanted, state, only):
             return f"{name}: {wanted} is asked for already, nothing to do"
@@ -144,7 +146,7 @@ def toward(state: DesiredState, reason: str, *, way: Manner, only: Only | None =
         if found and not moved.changed and phase is not PHASE_OF[state]:
             _check_possible(found, state)
         followed = way.patience is not None
-        return asked_text(name, phase, state.value, changed=moved.changed, followed=followed)
+        return asked_text(name, status, state.value, changed=moved.changed, followed=followed)
 
     return act
 

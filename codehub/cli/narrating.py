@@ -145,7 +145,7 @@ class Narrator:
                     self._unanswered[each.id] = each.name
         for each in live[:SHOWN]:
             phase, starts = each.status.phase.value, each.id in self._starting
-            text = Operation.STARTING.value if starts else self._with_address(each.name, phase)
+            text = Operation.STARTING.value if starts else self._said(each.name, phase)
             _line(now, each.name, text)
         if len(live) > SHOWN:
             say(f"          and {len(live) - SHOWN} more: 'codehub status' lists them")
@@ -161,7 +161,7 @@ class Narrator:
                 self._note(each)
         for answered in self._unanswered.keys() - self._starting:
             name = self._unanswered.pop(answered)
-            _line(events[-1].at, name, self._with_address(name, Phase.RUNNING.value))
+            _line(events[-1].at, name, self._said(name, Phase.RUNNING.value))
 
     def _note(self, event: Event) -> None:
         if event.new == Operation.STARTING:
@@ -174,11 +174,15 @@ class Narrator:
         if event.new == Phase.RUNNING and event.workspace_id in self._starting:
             self._unanswered[event.workspace_id] = event.workspace
         else:
-            _line(event.at, event.workspace, self._with_address(event.workspace, event.new))
+            _line(event.at, event.workspace, self._said(event.workspace, event.new))
 
-    def _with_address(self, name: str, phase: str) -> str:
-        running = phase == Phase.RUNNING
-        return f"{phase}  http://localhost:{self._port}/w/{name}/" if running else phase
+    def _said(self, name: str, phase: str) -> str:
+        """The phase, and where people go from there."""
+        if phase == Phase.RUNNING:
+            return f"{phase}  http://localhost:{self._port}/w/{name}/"
+        if phase == Phase.ERROR:
+            return f"{phase}  'codehub explain {clean(name)}' says what to do"
+        return phase
 
 
 def _line(at: datetime, name: str, text: str) -> None:

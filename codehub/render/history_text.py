@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from codehub.core.amend import first_of
 from codehub.render.table import table
 from codehub.render.words import ago, clean
 
@@ -35,7 +36,7 @@ def _row(revision: Revision, now: datetime) -> tuple[str, ...]:
 
 def _what(revision: Revision) -> str:
     if not revision.applied:
-        return "failed: " + clean(revision.problems[0] if revision.problems else "unknown")
+        return f"failed: {clean(first_of(revision.problems))}"
     return changes(revision)
 
 

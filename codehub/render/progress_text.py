@@ -11,9 +11,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from codehub.core.express import short
-from codehub.core.gauge import amount
+from codehub.core.gauge import amount, unanswered
 from codehub.model.outcome import Failed, Held, Moving, Settled
-from codehub.model.states import Operation, Phase
+from codehub.model.states import Operation
 from codehub.render.status_text import several, workspace_data
 from codehub.render.words import clean, counted, shorten
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from codehub.model.outcome import Followed, Progress, Snapshot
+    from codehub.model.workspace import Status
 
 FORMAT_VERSION: Final = 1
 NOBODY_LEADS: Final = "no coordinator is running: nothing moves until one does (codehub up)"
@@ -116,7 +117,7 @@ def _notes(missing: Sequence[Followed]) -> str:
     """What is in their way, each cause once: it mostly is one for all of them."""
     affected: dict[str, list[str]] = {}
     for each in missing:
-        if note := _note(each):
+        if note := _note(each) or _silence(each):
             affected.setdefault(note, []).append(clean(each.workspace.name))
     return "".join(
         f"; {note if len(names) == len(missing) else f'{several(names)}: {note}'}"
@@ -125,15 +126,23 @@ def _notes(missing: Sequence[Followed]) -> str:
 
 
 def asked_text(
-    name: str, phase: Phase, state: str, *, changed: bool, followed: bool = False
+    name: str, status: Status, state: str, *, changed: bool, followed: bool = False
 ) -> str:
     """What asking for a state leads to now; `followed` says that the command goes on to show it."""
     hint = "" if followed else "; 'codehub status --watch' follows it"
-    if phase.value == state:
-        return f"{name}: already {state}" if not changed else f"{name}: stays {state}"
+    where = status.phase.value
+    if where == state:
+        if status.operation is Operation.NONE:
+            return f"{name}: already {state}" if not changed else f"{name}: stays {state}"
+        # It is on its way from there, or there is something left to do.
+        where = status.operation.value
     if not changed:
-        return f"{name}: {state} was asked for already, and it is {phase}{hint}"
-    return f"{name}: {phase} → {state} asked for{hint}"
+        return f"{name}: {state} was asked for already, and it is {where}{hint}"
+    return f"{name}: {where} → {state} asked for{hint}"
+
+
+def _silence(each: Followed) -> str:
+    return "its port has not answered" if unanswered(each.workspace.status) else ""
 
 
 def _rows(shown: Sequence[Followed], at: datetime, width: int) -> list[str]:

@@ -35,7 +35,7 @@ def status_text(state: HubState, workspaces: Sequence[Workspace], now: datetime)
         how = "" if state.failed else " 'codehub apply' loads the specs."
         return f"No workspaces.{how}\n{_revision(state, now)}"
     body = table(HEAD, [_row(each, now) for each in workspaces])
-    errors = "".join(_error(each) for each in workspaces)
+    errors = "".join(_error(each) for each in workspaces) + _advice(workspaces)
     errors += _unanswered(workspaces) + _unreachable(workspaces)
     return body + ("\n" + errors if errors else "") + "\n" + _revision(state, now)
 
@@ -61,6 +61,12 @@ def _error(workspace: Workspace) -> str:
         return ""
     message = clean(status.error_message or "no message was kept")
     return f"{clean(workspace.name)}: {status.error_reason}: {message}\n"
+
+
+def _advice(workspaces: Sequence[Workspace]) -> str:
+    """Where to read on, once for all that are in ERROR."""
+    broken = [clean(each.name) for each in workspaces if each.status.phase is Phase.ERROR]
+    return f"  'codehub explain {broken[0]}' says what to do\n" if broken else ""
 
 
 def _unanswered(workspaces: Sequence[Workspace]) -> str:

@@ -177,9 +177,25 @@ def test_a_wait_for_a_lost_database_says_so() -> None:
     assert "no answer" in unfinished_text(replace(SNAPSHOT, lost="no answer"), "10m")
 
 
+@pytest.mark.parametrize("changed", [True, False])
+def test_what_is_under_way_is_not_there_yet(changed: bool) -> None:
+    status = busy(Operation.STARTING, Phase.RUNNING)
+    text = asked_text("deaf", status, "RUNNING", changed=changed)
+    assert "STARTING" in text
+    assert not text.endswith(("already RUNNING", "stays RUNNING"))
+
+
+def test_a_wait_for_a_port_says_that_it_is_silent() -> None:
+    deaf = followed("deaf", busy(Operation.STARTING, Phase.RUNNING))
+    assert unfinished_text(Snapshot(NOW, (deaf,)), "3s") == (
+        "not done after 3s: deaf (STARTING); its port has not answered"
+    )
+
+
 def test_what_asking_leads_to(text_snapshot: SnapshotAssertion) -> None:
     def line(phase: Phase, state: str, *, changed: bool, followed: bool = False) -> str:
-        return asked_text("payments-api", phase, state, changed=changed, followed=followed)
+        status = Status(phase)
+        return asked_text("payments-api", status, state, changed=changed, followed=followed)
 
     lines = [
         line(Phase.STANDBY, "RUNNING", changed=True),

@@ -61,7 +61,7 @@ def test_a_start_that_fails_is_never_said_to_run(said: Callable[[], list[str]]) 
     narrator.tell((BEGINS, RUNS))
     failed = event(EventKind.ERROR, "", "Timeout", "no answer")
     narrator.tell((ENDS, failed, event(EventKind.PHASE, "RUNNING", "ERROR")))
-    assert said() == ["Timeout: no answer", "ERROR"]
+    assert said() == ["Timeout: no answer", "ERROR  'codehub explain api' says what to do"]
 
 
 def test_what_starts_already_is_shown_so(said: Callable[[], list[str]]) -> None:

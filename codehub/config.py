@@ -207,7 +207,10 @@ class Settings(BaseSettings):
         30, gt=0, description="Seconds between two reports of activity to Redis."
     )
     activity_slack_seconds: float = Field(
-        10, ge=0, description="What is added to the flush interval before silence counts as idle."
+        10,
+        ge=0,
+        description="What is added to the flush interval before silence counts as idle. Redis, and "
+        "Postgres after it, have a third of it each to take a report.",
     )
     activity_resend_seconds: float = Field(
         180, ge=0, description="Activity of this last time is reported again with every flush."

@@ -85,7 +85,7 @@ def horizon(drained_at: datetime, flush: timedelta, slack: timedelta) -> datetim
     """Until when activity is surely in the database.
 
     What happened before the drain reached Redis at most a flush interval later; the slack is for
-    a proxy that was slow.
+    a proxy that was slow, and for all that one waits for (`patience` in `proxy/activity.py`).
     """
     return drained_at - flush - slack
 

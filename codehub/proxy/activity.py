@@ -5,7 +5,10 @@ is sent again for a while, so a flushed Redis loses nothing, and while Redis is 
 it all directly. A flush that fails keeps everything for the next.
 
 Who comes back after more than a flush's time may come just when a TTL has run out: that Postgres
-hears at once. Whoever goes on is told of in time by the flushes.
+hears at once. Whoever goes on is told of in time by the flushes, so these wait for nothing else.
+
+In time is within a flush interval and the slack: `core/horizon.py` takes silence beyond that for
+nobody being there. `patience` is where the slack is spent.
 """
 
 from __future__ import annotations
@@ -13,34 +16,40 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict
-from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from codehub.errors import CodeHubError, Unreachable
-from codehub.store.activity import record_activity
-from codehub.store.clock import read_now
-from codehub.store.connect import transaction
+from codehub.proxy.direct import Direct
 from codehub.telemetry.instruments import TRAFFIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import datetime
     from uuid import UUID
 
     from codehub.config import Settings
     from codehub.ports import Signals
     from codehub.store.pool import Pool
 
-    Ages = Mapping[tuple[UUID, str], timedelta]
+    Key = tuple[UUID, str]
+    Ages = Mapping[Key, timedelta]
 
 log: Final = logging.getLogger("codehub.proxy")
 
 BACK_SECONDS: Final = 1.0
 """The shortest time between two writes for those who come back."""
-PATIENCE_SECONDS: Final = 10.0
-"""How long Redis may take before it counts as away."""
+RETRY_SECONDS: Final = 1.0
+"""How long after a flush that failed the next one begins."""
+LEAST_PATIENCE: Final = 0.5
+
+
+def patience(slack: float) -> float:
+    """How long Redis may take before it counts as away, and Postgres after it.
+
+    A third of the slack for each; the last is for all that takes its time by the way. A slack of
+    less than a second leaves no time for both.
+    """
+    return max(LEAST_PATIENCE, slack / 3)
 
 
 class ActivityBuffer:
@@ -55,13 +64,14 @@ class ActivityBuffer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._signals = signals
-        self._pool = pool
+        self._patience = patience(settings.activity_slack_seconds)
+        self._direct = Direct(pool, self._patience)
         self._interval = settings.activity_flush_interval
         self._resend = settings.activity_resend_seconds
         self._clock = clock
-        self._seen: dict[tuple[UUID, str], float] = {}
-        self._told: dict[tuple[UUID, str], float] = {}
-        self._back: set[tuple[UUID, str]] = set()
+        self._seen: dict[Key, float] = {}
+        self._told: dict[Key, float] = {}
+        self._back: set[Key] = set()
         self._came_back = asyncio.Event()
         self._flushing = asyncio.Lock()
         self._lasting: list[Callable[[], None]] = []
@@ -90,23 +100,35 @@ class ActivityBuffer:
             sending = self._due()
             if not sending:
                 return
-            now = self._clock()
-            ages = {key: timedelta(seconds=now - at) for key, at in sending.items()}
-            await self._tell(ages)
-            self._told.update(sending)
+            left = await self._tell(self._ages(sending))
+            self._told.update((key, at) for key, at in sending.items() if key not in left)
+        if left:
+            raise Unreachable(f"{len(left)} of {len(sending)} rows are locked, and Redis is away")
 
     async def run(self) -> None:
         """Flush every interval until cancelled; whoever cancels flushes once more."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._keep_flushing())
+                tasks.create_task(self._keep_telling_who_is_back())
+        finally:
+            await self._direct.close()
+
+    async def _keep_flushing(self) -> None:
+        """An interval lies between two beginnings, however long a flush takes."""
         due = self._clock() + self._interval
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(due - self._clock(), 0)):
-                    await self._came_back.wait()
-            if self._came_back.is_set():
-                await self._tell_who_is_back()
-            if self._clock() >= due:
-                await self.try_flush()
-                due = self._clock() + self._interval
+            await asyncio.sleep(max(due - self._clock(), 0))
+            begun = self._clock()
+            went_well = await self.try_flush()
+            due = begun + self._interval
+            if not went_well:
+                due = min(due, self._clock() + RETRY_SECONDS)
+
+    async def _keep_telling_who_is_back(self) -> None:
+        while True:
+            await self._came_back.wait()
+            await self._tell_who_is_back()
             await asyncio.sleep(min(BACK_SECONDS, self._interval))
 
     async def try_flush(self) -> bool:
@@ -120,18 +142,29 @@ class ActivityBuffer:
         return True
 
     async def _tell_who_is_back(self) -> None:
-        """Straight to Postgres: the next flush and the next look may be too late for them."""
+        """Straight to Postgres: the next flush and the next look may be too late for them.
+
+        Who could not be told of is told of again; a flush may have done so and forgotten it since.
+        """
         self._came_back.clear()
         back, self._back = self._back, set()
-        now = self._clock()
+        at = {key: self._seen[key] for key in back if key in self._seen}
+        if not at:
+            return
+        left = frozenset(at)
         try:
-            await self._write(
-                {key: timedelta(seconds=now - self._seen.get(key, now)) for key in back}
-            )
+            left = await self._direct.write(self._ages(at))
         except CodeHubError as error:
-            log.info("who came back is told with the next flush: %s", error.message)
+            log.info("who came back is told of once more: %s", error.message)
+        if left:
+            self._back |= left
+            self._came_back.set()
 
-    def _due(self) -> dict[tuple[UUID, str], float]:
+    def _ages(self, at: Mapping[Key, float]) -> Ages:
+        now = self._clock()
+        return {key: timedelta(seconds=now - each) for key, each in at.items()}
+
+    def _due(self) -> dict[Key, float]:
         """What was not told yet, or lately enough to be told again; what is old is forgotten."""
         oldest = self._clock() - self._resend
         for key, at in list(self._seen.items()):
@@ -139,21 +172,13 @@ class ActivityBuffer:
                 del self._seen[key], self._told[key]
         return dict(self._seen)
 
-    async def _tell(self, ages: Ages) -> None:
+    async def _tell(self, ages: Ages) -> frozenset[Key]:
+        """Redis, or else Postgres; returns what neither has heard."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(self._patience):
                 await self._signals.record_activity(ages)
         except (Unreachable, TimeoutError) as error:
             TRAFFIC.activity_fallbacks += 1
             log.info("Redis is away (%s): activity goes to Postgres", error)
-            await self._write(ages)
-
-    async def _write(self, ages: Ages) -> None:
-        """Straight to Postgres, by its clock."""
-        async with self._pool.connection() as conn, transaction(conn):
-            now = await read_now(conn)
-            by_source: dict[str, dict[UUID, datetime | None]] = defaultdict(dict)
-            for (workspace_id, source), age in ages.items():
-                by_source[source][workspace_id] = now - age
-            for source, seen in sorted(by_source.items()):
-                await record_activity(conn, seen, source)
+            return await self._direct.write(ages)
+        return frozenset()

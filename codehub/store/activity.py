@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from codehub.store.fence import Fence
 
 
-def _recording(condition: str) -> str:
-    """The query behind its WITH. A report without a time has an age or is of now."""
+def _recording(condition: str, *, passing: str = "") -> str:
+    """The query behind its WITH. A report without a time has an age or is of now.
+
+    `passing` may have rows that somebody else has locked passed over.
+    """
     return f"""seen AS (
     SELECT id, LEAST(COALESCE(at, now() - age, now()), now()) AS at, source
     FROM unnest(%(ids)s::uuid[], %(times)s::timestamptz[], %(ages)s::interval[],
@@ -33,7 +36,7 @@ def _recording(condition: str) -> str:
     SELECT w.id, seen.at, seen.source FROM workspaces w JOIN seen USING (id)
     WHERE w.deleted_at IS NULL AND (w.last_access_at IS NULL OR w.last_access_at < seen.at)
         AND {condition}
-    ORDER BY w.id FOR NO KEY UPDATE OF w
+    ORDER BY w.id FOR NO KEY UPDATE OF w {passing}
 )
 UPDATE workspaces w
 SET last_access_at = GREATEST(w.last_access_at, later.at), last_access_source = later.source
@@ -42,6 +45,15 @@ FROM later WHERE w.id = later.id
 
 
 RECORD: Final = f"WITH {_recording('true')}"
+
+RECORD_FREE: Final = f"WITH {_recording('true', passing='SKIP LOCKED')}"
+
+BEHIND: Final = """
+SELECT w.id FROM workspaces w
+JOIN unnest(%(ids)s::uuid[], %(times)s::timestamptz[]) AS seen (id, at) USING (id)
+WHERE w.deleted_at IS NULL AND (w.last_access_at IS NULL OR w.last_access_at < LEAST(at, now()))
+"""
+"""Those of which less is known than was reported: after RECORD_FREE, the rows it passed over."""
 
 # For the leader: `fenced` puts the WITH and the fence before it.
 RECORD_FENCED: Final = f", {_recording(HOLDS)}"
@@ -53,14 +65,16 @@ async def record_activity(
     conn: AsyncConnection[DictRow], seen: Mapping[UUID, datetime | None], source: str
 ) -> int:
     """Record when each was last active, None for now; returns how many rows that moved."""
-    nothing = [None] * len(seen)
-    values = {
-        "ids": list(seen),
-        "times": list(seen.values()),
-        "ages": nothing,
-        "sources": [source] * len(seen),
-    }
-    return (await conn.execute(RECORD, values)).rowcount
+    return (await conn.execute(RECORD, _reported(seen, source))).rowcount
+
+
+async def record_free(
+    conn: AsyncConnection[DictRow], seen: Mapping[UUID, datetime], source: str
+) -> frozenset[UUID]:
+    """As `record_activity`, waiting for nobody: those whose rows are locked are returned."""
+    values = _reported(seen, source)
+    await conn.execute(RECORD_FREE, values)
+    return frozenset(row["id"] for row in await fetch(conn, BEHIND, values))
 
 
 async def record_seen(
@@ -79,3 +93,14 @@ async def record_seen(
 async def known_ids(conn: AsyncConnection[DictRow], ids: Iterable[UUID]) -> frozenset[UUID]:
     """Those of the ids that are this hub's, deleted ones included."""
     return frozenset(row["id"] for row in await fetch(conn, KNOWN, {"ids": list(ids)}))
+
+
+def _reported(
+    seen: Mapping[UUID, datetime | None] | Mapping[UUID, datetime], source: str
+) -> dict[str, Any]:
+    return {
+        "ids": list(seen),
+        "times": list(seen.values()),
+        "ages": [None] * len(seen),
+        "sources": [source] * len(seen),
+    }

@@ -222,8 +222,10 @@ class Exchange:
         self._tell_at = now + MOVING_SECONDS
         self._hold_login()
         response = self._response
-        if response is None or (response.status // 100 == 2 and not self._is_open_end(response)):
-            self._forward.watcher.moving()
+        if response is None:
+            self._forward.watcher.moving(ends=True)
+        elif response.status // 100 == 2 and not self._is_open_end(response):
+            self._forward.watcher.moving(ends=response.length >= 0 or response.is_attachment)
 
     def _is_open_end(self, response: Response) -> bool:
         """Whether it is a page's stream of events, which lasts as long as the page is open."""

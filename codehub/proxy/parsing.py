@@ -98,8 +98,17 @@ class Response:
 
     @property
     def is_event_stream(self) -> bool:
-        kinds = [value for name, value in self.headers if name.lower() == b"content-type"]
-        return len(kinds) == 1 and kinds[0].lower().startswith(b"text/event-stream")
+        return self._begins(b"content-type", b"text/event-stream")
+
+    @property
+    def is_attachment(self) -> bool:
+        """Whether it is for a file of whoever asked, and for no page."""
+        return self._begins(b"content-disposition", b"attachment")
+
+    def _begins(self, name: bytes, word: bytes) -> bool:
+        """Whether there is one header of this name, and its value begins so."""
+        values = [value for key, value in self.headers if key.lower() == name]
+        return len(values) == 1 and values[0].lower().startswith(word)
 
 
 class RequestParser:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from codehub.core.engage import frame_counts, request_succeeded
+from codehub.model.workspace import ActivityPolicy
 from codehub.proxy.living import who_of
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ class RequestWatch:
                 self._watch.gave_page(self._who, self._head)
             self._watch.succeeded(self._route, self._who, self._head)
 
-    def moving(self) -> None:
+    def moving(self, *, ends: bool) -> None:
         if self._counts:
-            self._moved(in_doubt=False)
+            self._moved(anyway=ends and self._route.activity is ActivityPolicy.AUTO)
 
     def frame(self, opcode: int, length: int, first: bytes, *, from_client: bool) -> None:
         now = self._clock()
@@ -73,7 +74,7 @@ class RequestWatch:
             if from_client or not self._doubted:
                 # What comes from the workspace must not hide what a person sends right after it.
                 self._again = now + MOMENT
-            self._moved(in_doubt=from_client and bool(self._doubted))
+            self._moved(anyway=from_client and bool(self._doubted))
 
     def hold(self, hang_up: Callable[[], None]) -> Callable[[], None]:
         return self._watch.hold(self._route, self._identity, hang_up)
@@ -89,7 +90,7 @@ class RequestWatch:
             self._closed()
             self._closed = None
 
-    def _moved(self, *, in_doubt: bool) -> None:
+    def _moved(self, *, anyway: bool) -> None:
         watch, route, who = self._watch, self._route, self._who
-        in_doubt = in_doubt or watch.doubts(route, who, self._head)
-        watch.moved(route, who, in_doubt=in_doubt)
+        anyway = anyway or watch.doubts(route, who, self._head)
+        watch.moved(route, who, anyway=anyway)

@@ -122,10 +122,11 @@ class Watcher(Protocol):
     def answered(self, status: int) -> None:
         """The workspace has answered the request."""
 
-    def moving(self) -> None:
+    def moving(self, *, ends: bool) -> None:
         """A long body, the request's or that of a good answer, is still on its way.
 
-        Said every few seconds at most, and only while bytes pass.
+        Said every few seconds at most, and only while bytes pass. `ends` says that it is something
+        whole that somebody waits for, and not a stream that lasts as long as a page is open.
         """
 
     def frame(self, opcode: int, length: int, first: bytes, *, from_client: bool) -> None:

@@ -117,12 +117,13 @@ class Watch:
             if doubted is not None:
                 doubted.see(came_from(head), now)
 
-    def moved(self, route: Route, who: Who, *, in_doubt: bool) -> None:
+    def moved(self, route: Route, who: Who, *, anyway: bool) -> None:
         """A WebSocket, or a body that takes its time, carried data.
 
-        `in_doubt` says that it may be of a page that cannot tell of its person's input.
+        `anyway` says that it counts whatever pages tell: it may be of one that cannot tell of its
+        person's input, or is a file that somebody waits for, with hands off the keyboard.
         """
-        if in_doubt or not self._tells_nothing(route, who, self._clock()):
+        if anyway or not self._tells_nothing(route, who, self._clock()):
             self._buffer.record(route.id, TRAFFIC)
 
     def doubts(self, route: Route, who: Who, head: RequestHead) -> bool:

@@ -149,7 +149,7 @@ async def test_who_works_in_a_page_that_cannot_tell_is_seen_by_the_traffic(
         proxy.now += 1
         socket.frame(TEXT, 5, b"hello", from_client=from_client)
         assert proxy.taken() == {"traffic": 0}
-    browser.proxy.watch.watcher(browser.to, head("/w/api/upload"), browser.who).moving()
+    browser.proxy.watch.watcher(browser.to, head("/w/api/upload"), browser.who).moving(ends=False)
     assert proxy.taken() == {"traffic": 0}
 
 

@@ -37,7 +37,7 @@ class _Nobody:
     def answered(self, status: int) -> None:
         pass
 
-    def moving(self) -> None:
+    def moving(self, *, ends: bool) -> None:
         pass
 
     def frame(self, opcode: int, length: int, first: bytes, *, from_client: bool) -> None:

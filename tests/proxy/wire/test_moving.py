@@ -73,6 +73,7 @@ def test_a_pages_stream_of_events_lasts_as_long_as_the_page() -> None:
     moving = Moving(b"POST / HTTP/1.1\r\nHost: h\r\n\r\n")
     moving.link.data_received(HEAD % (b"200 OK", EVENTS))
     assert moving.download(100) > 0
+    assert moving.gate.seen.ends[0], "it says where it ends"
 
 
 def test_a_request_that_takes_long_is_told_of_too() -> None:
@@ -88,3 +89,31 @@ def test_chunks_and_answers_until_the_end_move_as_well() -> None:
         moving = Moving(GET % b"")
         moving.link.data_received(b"HTTP/1.1 200 OK\r\n" + framing)
         assert moving.download(100) == 100 // MOVING_SECONDS
+
+
+ENDS = {
+    b"Content-Length: 1000": True,
+    b"Transfer-Encoding: chunked": False,
+    b"Transfer-Encoding: chunked\r\nContent-Disposition: Attachment; filename=big.zip": True,
+    b"Transfer-Encoding: chunked\r\nContent-Disposition: inline": False,
+    b"X: 1": False,
+}
+
+
+@pytest.mark.parametrize("said", list(ENDS), ids=str)
+def test_what_says_where_it_ends_and_what_becomes_a_file_is_waited_for(said: bytes) -> None:
+    moving = Moving(GET % b"")
+    moving.link.data_received(b"HTTP/1.1 200 OK\r\n" + said + b"\r\n\r\n")
+    if b"chunked" in said:
+        moving.link.data_received(b"1000\r\n")
+    moving.download(10)
+    assert set(moving.gate.seen.ends) == {ENDS[said]}
+
+
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 1000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n1000\r\n"]
+)
+def test_so_is_all_that_is_sent(framing: bytes) -> None:
+    moving = Moving(b"PUT / HTTP/1.1\r\nHost: h\r\n" + framing)
+    moving.upload(10)
+    assert set(moving.gate.seen.ends) == {True}

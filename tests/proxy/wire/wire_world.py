@@ -45,6 +45,7 @@ class Seen:
 
     answers: list[int] = field(default_factory=list)
     moves: int = 0
+    ends: list[bool] = field(default_factory=list)
     frames: list[tuple[int, int, bytes, bool]] = field(default_factory=list)
     hang_up: Callable[[], None] | None = None
     closed_times: int = 0
@@ -52,8 +53,9 @@ class Seen:
     def answered(self, status: int) -> None:
         self.answers.append(status)
 
-    def moving(self) -> None:
+    def moving(self, *, ends: bool) -> None:
         self.moves += 1
+        self.ends.append(ends)
 
     def frame(self, opcode: int, length: int, first: bytes, *, from_client: bool) -> None:
         self.frames.append((opcode, length, first, from_client))

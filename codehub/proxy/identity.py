@@ -4,6 +4,9 @@ A request to a running workspace touches no database: those whom it let in latel
 the hash of what they show. What is known is asked for again every while, and at once when Postgres
 tells of a change. While the database is away, those who are known stay known, up to a bound; about
 everybody else nothing can be said, which is another answer than "nobody".
+
+Several processes may serve one address: whom another one let in lately is known here, too, so that
+it does not matter which of them a request comes to while the database is away.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from codehub.proxy.credentials import NO_TRUST, claims, trust_of
 from codehub.proxy.gather import Gathered
 from codehub.proxy.held import Held, soon
 from codehub.proxy.known import Known
-from codehub.service.recognising import recognise
+from codehub.service.recognising import recent_claims, recognise
 from codehub.store.access import CHANNEL
 from codehub.store.listen import notifications
 from codehub.store.session import ask, open_session
@@ -50,6 +53,8 @@ MOST_SLACK: Final = 300.0
 """The longest that a use of a session goes unwritten."""
 TRIES: Final = 3
 CHUNK: Final = 1000
+MOST_RECENT: Final = 1000
+"""Logins, and as many tokens, that are known though nobody has shown them to this process."""
 
 
 class Unknown(Enum):
@@ -176,11 +181,17 @@ class Identities:
             await self._questions.close()
 
     async def refresh(self) -> None:
-        """Ask about everybody who is known, and write who was here."""
+        """Ask about everybody who is known, here or elsewhere, and write who was here."""
         await self._write_used()
-        known = self._known.claims()
+        async with self._pool.connection() as conn:
+            asking = recent_claims(conn, self._idle, MOST_RECENT)
+            recent = await ask(conn, asking, ANSWER_SECONDS)
+        for claim in self._known.unseen():
+            if claim not in recent:
+                self._known.drop(claim)
+        known = [*recent.union(self._known.claims())]
         for start in range(0, len(known), CHUNK):
-            await self._read(known[start : start + CHUNK])
+            await self._read(known[start : start + CHUNK], shown=False)
 
     def hear(self, payload: str) -> None:
         """Something is no longer as it was: forget it, and ask about it."""
@@ -195,8 +206,9 @@ class Identities:
         if word == "user":
             self._known.forget_refusals()
         for claim in self._known.about(about):
+            is_unseen = self._known.is_unseen(claim)
             identity = self._known.drop(claim)
-            if identity is not None:
+            if identity is not None and not is_unseen:
                 self._changed[claim] = identity
         self._news.set()
 
@@ -208,7 +220,7 @@ class Identities:
         fits[0].seen = self._clock()
         return fits[0].identity
 
-    async def _read(self, asked: Sequence[Claim]) -> None:
+    async def _read(self, asked: Sequence[Claim], *, shown: bool = True) -> None:
         """Learn what the database says of these claims, now."""
         told: set[UUID] = set()
         self._told.append(told)
@@ -218,15 +230,17 @@ class Identities:
         finally:
             self._told.remove(told)
         for claim in asked:
-            self._learn(claim, found.get(claim), told)
+            self._learn(claim, found.get(claim), told, shown=shown)
 
-    def _learn(self, claim: Claim, found: Recognised | None, told: set[UUID]) -> None:
+    def _learn(
+        self, claim: Claim, found: Recognised | None, told: set[UUID], *, shown: bool
+    ) -> None:
         """What was read before a change that was told meanwhile is not believed."""
         if told if found is None else {found.identity.id, found.identity.person.id} & told:
             return
         before = self._changed.pop(claim, None) or self._known.identity(claim)
         if found is not None:
-            self._known.put(claim, found)
+            self._known.put(claim, found, shown=shown or before is not None)
         else:
             self._known.refuse(claim)
         if before is not None and (found is None or _lost(before, found.identity)):

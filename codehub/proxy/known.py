@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from codehub.service.recognising import Recognised
 
 MOST_UNFOUNDED: Final = 10_000
+NEVER: Final = float("-inf")
 
 
 @dataclass(slots=True)
 class Entry:
-    """Who it is, and until when that holds. `seen` and `written` are when it was last used."""
+    """Who it is, and until when that holds. `seen` and `written` are when it was last used.
+
+    One that was never `seen` is known only because another process may have let it in.
+    """
 
     identity: Identity
     checked: float
@@ -60,12 +64,12 @@ class Known:
         """Whether what an entry says is still all that is known of its claim, and good."""
         return not entry.dropped and now < entry.until and now - entry.checked <= self._outage
 
-    def put(self, claim: Claim, found: Recognised) -> None:
-        """The database has confirmed it."""
+    def put(self, claim: Claim, found: Recognised, *, shown: bool = True) -> None:
+        """The database has confirmed it. `shown` is False where nobody has shown it here."""
         now = self._clock()
         until = float("inf") if found.seconds is None else now + found.seconds
         old = self._entries.get(claim)
-        seen, written = (old.seen, old.written) if old else (now, float("-inf"))
+        seen, written = (old.seen, old.written) if old else (now if shown else NEVER, NEVER)
         self.drop(claim)
         self._entries[claim] = Entry(found.identity, now, until, seen, written)
         for what in (found.identity.id, found.identity.person.id):
@@ -96,6 +100,14 @@ class Known:
         """Who it is or was, if that is remembered at all."""
         entry = self._entries.get(claim)
         return entry.identity if entry else None
+
+    def unseen(self) -> list[Claim]:
+        """Those that nobody has shown here."""
+        return [claim for claim, entry in self._entries.items() if entry.seen == NEVER]
+
+    def is_unseen(self, claim: Claim) -> bool:
+        entry = self._entries.get(claim)
+        return entry is not None and entry.seen == NEVER
 
     def forget_refusals(self) -> None:
         self._unfounded.clear()

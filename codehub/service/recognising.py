@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from codehub.core.fingerprint import csrf_token
-from codehub.model.access import Identity, Way, widened
+from codehub.model.access import Claim, Identity, Way, widened
 from codehub.service.minting import new_secret
 from codehub.store.access import find_people, read_key
 from codehub.store.clock import read_now
-from codehub.store.sessions import find_sessions
-from codehub.store.tokens import find_tokens
+from codehub.store.sessions import find_sessions, recent_sessions
+from codehub.store.tokens import find_tokens, recent_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
 
-    from codehub.model.access import Claim, Person, Session, Token
+    from codehub.model.access import Person, Session, Token
 
 CSRF: Final = "csrf"
 
@@ -51,6 +51,19 @@ async def recognise(
         people = await find_people(conn, _keys(of[Way.HEADER]))
         found |= _matched(of[Way.HEADER], {k: _person(p) for k, p in people.items()})
     return {claim: _signed(one, key) for claim, one in found.items()}
+
+
+async def recent_claims(
+    conn: AsyncConnection[DictRow], idle: timedelta, most: int
+) -> frozenset[Claim]:
+    """What was shown last, anywhere on this hub, and still holds: so many of each kind at most."""
+    sessions = await recent_sessions(conn, idle, most)
+    tokens = await recent_tokens(conn, most)
+    return frozenset(
+        Claim(way, key)
+        for way, keys in ((Way.SESSION, sessions), (Way.TOKEN, tokens))
+        for key in keys
+    )
 
 
 def _keys(asked: Iterable[Claim]) -> list[str]:

@@ -61,6 +61,11 @@ SELECT s.*, u.name, u.role FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.token_hash = ANY(%(hashes)s) AND {VALID}
 """
 
+RECENT: Final = f"""
+SELECT s.token_hash FROM sessions s JOIN users u ON u.id = s.user_id
+WHERE {VALID} ORDER BY COALESCE(s.last_seen_at, s.created_at) DESC, s.id LIMIT %(most)s
+"""
+
 READ: Final = f"""
 SELECT s.*, u.name, u.role FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.id = %(id)s AND {VALID}
@@ -155,6 +160,11 @@ async def find_sessions(
     """Those that are valid now, by the hash of their secret."""
     rows = await fetch(conn, FIND, {"hashes": list(hashes), "idle": idle})
     return {row["token_hash"]: session_of(row) for row in rows}
+
+
+async def recent_sessions(conn: AsyncConnection[DictRow], idle: timedelta, most: int) -> list[str]:
+    """The hashes of those that are valid now and were used last."""
+    return [row["token_hash"] for row in await fetch(conn, RECENT, {"idle": idle, "most": most})]
 
 
 async def read_session(

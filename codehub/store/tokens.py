@@ -52,6 +52,11 @@ FIND: Final = f"""
 {_READ} AND t.token_hash = ANY(%(hashes)s) AND (t.expires_at IS NULL OR t.expires_at > now())
 """
 
+RECENT: Final = f"""
+{_READ} AND t.last_used_at IS NOT NULL AND (t.expires_at IS NULL OR t.expires_at > now())
+ORDER BY t.last_used_at DESC, t.id LIMIT %(most)s
+"""
+
 # Everything that a request for a token can say is in the row.
 FIND_REQUESTED: Final = """
 SELECT t.*, u.name AS user_name, u.role, t.name = %(name)s AND t.scopes = %(scopes)s
@@ -148,6 +153,11 @@ async def find_tokens(conn: AsyncConnection[DictRow], hashes: Sequence[str]) -> 
     """Those that are valid now, by the hash of their secret."""
     rows = await fetch(conn, FIND, {"hashes": list(hashes)})
     return {row["token_hash"]: token_of(row) for row in rows}
+
+
+async def recent_tokens(conn: AsyncConnection[DictRow], most: int) -> list[str]:
+    """The hashes of those that are valid now and were used last."""
+    return [row["token_hash"] for row in await fetch(conn, RECENT, {"most": most})]
 
 
 async def read_tokens(conn: AsyncConnection[DictRow], user: str | None = None) -> tuple[Token, ...]:

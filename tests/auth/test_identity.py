@@ -453,14 +453,15 @@ async def test_known_ones_stay_known_and_of_others_nothing_can_be_said(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gather_module, "PATIENCE", 0.2)
-    opened, late = await hub.log_in(), await hub.log_in()
-    head, other = request(cookie=opened.secret), request(cookie=late.secret)
+    opened = await hub.log_in()
+    head = request(cookie=opened.secret)
     closed: list[str] = []
     async with cut_off(hub) as (people, relay), running(people):
         mine = await people.look_up(head)
         assert mine
         people.hold(mine, lambda: closed.append("hung up"))
         await relay.stop()
+        other = request(cookie=(await hub.log_in()).secret)
         assert people.who(head) == mine
         assert people.who(other) is UNKNOWN
         with pytest.raises(Unreachable):

@@ -65,6 +65,10 @@ class Person:
     def is_admin(self) -> bool:
         return self.role is Role.ADMIN
 
+    def sees(self, owner: str) -> bool:
+        """Whether they see what this user has."""
+        return self.is_admin or self.name == owner
+
 
 @dataclass(frozen=True, slots=True)
 class Session:

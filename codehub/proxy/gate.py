@@ -12,7 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
-from codehub.errors import CodeHubError
+from codehub.errors import CodeHubError, NotFound
 from codehub.model.access import Scope, Way
 from codehub.proxy.credentials import OWN_COOKIES
 from codehub.proxy.held import may_reach
@@ -267,6 +267,8 @@ class ProxyGate:
                     return self._let_through(wish, route)
                 result = vanished(wish.name)
             return wish.told(await self._woken(wish, result))
+        except NotFound:
+            return wish.told(MISSING)
         except CodeHubError:
             return wish.told(unreadable())
 
@@ -275,7 +277,7 @@ class ProxyGate:
         if not (result.wakes and _asks_to_wake(wish)):
             return unasked(result)
         address = self._front.address(wish.head)
-        answer = await self._ways.wake(wish.name, wish.identity.person.name, address)
+        answer = await self._ways.wake(wish.name, wish.identity.person, address)
         if answer.coming:
             return result
         if answer.limit is not None:
@@ -314,8 +316,7 @@ def _unfit(head: RequestHead, identity: Identity) -> Answer | None:
 
 
 def _is_theirs(found: Found, identity: Identity) -> bool:
-    person = identity.person
-    return person.is_admin or found.workspace.declaration.owner == person.name
+    return identity.person.sees(found.workspace.declaration.owner)
 
 
 def _asks_to_wake(wish: _Wish) -> bool:

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from codehub.errors import CodeHubError, LimitReached, NotFound, UsageError
+from codehub.errors import CodeHubError, LimitReached, UsageError
 from codehub.model.access import Scope, Way
 from codehub.model.states import LEVELS, DesiredState, IntentSource, Operation, Phase, RecoverMode
 from codehub.proxy.notices import problem, redirect
@@ -21,11 +21,15 @@ from codehub.proxy.outcome import MISSING, limited, unreadable
 from codehub.proxy.own_desk import OLD_PAGE, is_theirs, log_in, not_allowed, refusal, tell
 from codehub.proxy.own_forms import MOST_BYTES, Bad, is_proven, read_form
 from codehub.proxy.seam import Ask
+from codehub.service.asking import held_still, missing
 from codehub.service.intent import request_recover, set_desired
 from codehub.service.limits import check_limits
 from codehub.store.workspaces import find_live
 
 if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+    from psycopg.rows import DictRow
+
     from codehub.model.access import Identity
     from codehub.proxy.own_desk import Caller, Desk
     from codehub.proxy.seam import Answer, Verdict
@@ -74,7 +78,6 @@ class Actions:
         if not _may(identity, action):
             return problem(HTTPStatus.FORBIDDEN, "this token may not do that")
         try:
-            await self._check_theirs(caller, identity, name)
             await self._carry_out(caller, identity, name, form)
             if action == "stop" and form.get("then"):
                 await self._until_stopped(name)
@@ -85,28 +88,39 @@ class Actions:
             return tell(caller, self._desk, refusal(error, name, back), wanted=wanted)
         return redirect(back.encode())
 
-    async def _check_theirs(self, caller: Caller, identity: Identity, name: str) -> None:
-        async with self._desk.pool.connection() as conn:
-            found = await find_live(conn, name)
-        if found is None or not is_theirs(found, identity, caller.place):
-            raise NotFound("there is no such workspace")
-
     async def _carry_out(
         self, caller: Caller, identity: Identity, name: str, form: dict[str, str]
     ) -> None:
+        """Whose it is gets looked at with the row locked, in the transaction that changes it."""
+        counted = _GOALS.get(form.get("action", "")) is DesiredState.RUNNING
+        sees = identity.person.sees
+        async with (
+            self._desk.pool.connection() as conn,
+            held_still(conn, name, sees, counted=counted) as found,
+        ):
+            if not is_theirs(found, identity, caller.place):
+                raise missing()
+            await self._ask(conn, caller, identity, found, form)
+
+    async def _ask(
+        self,
+        conn: AsyncConnection[DictRow],
+        caller: Caller,
+        identity: Identity,
+        found: Found,
+        form: dict[str, str],
+    ) -> None:
+        name = found.workspace.name
         by, source = identity.person.name, IntentSource.API
         reason = f"asked on a page, from {self._desk.address(caller.head)}"
         if identity.way is Way.TOKEN:
             reason = f"asked with a token, from {self._desk.address(caller.head)}"
-        async with self._desk.pool.connection() as conn:
-            if form.get("action") == _RECOVER:
-                mode = _mode(form.get("mode", ""))
-                await request_recover(conn, name, mode, by=by, source=source, reason=reason)
-                return
-            goal = _goal(form.get("action", ""))
-            found = await find_live(conn, name)
-            if found is not None and _is_beyond(found, goal):
-                return
+        if form.get("action") == _RECOVER:
+            mode = _mode(form.get("mode", ""))
+            await request_recover(conn, name, mode, by=by, source=source, reason=reason)
+            return
+        goal = _goal(form.get("action", ""))
+        if not _is_beyond(found, goal):
             await set_desired(
                 conn, name, goal, source=source, by=by, reason=reason, limits=self._desk.limits
             )

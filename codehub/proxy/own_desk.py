@@ -119,4 +119,4 @@ def is_theirs(found: Found, identity: Identity, place: Place) -> bool:
     workspace, person = found.workspace, identity.person
     if place.workspace is not None and place.workspace != workspace.name:
         return False
-    return person.is_admin or workspace.declaration.owner == person.name
+    return person.sees(workspace.declaration.owner)

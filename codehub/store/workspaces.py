@@ -197,8 +197,12 @@ async def find_live_by_id(conn: AsyncConnection[DictRow], workspace_id: UUID) ->
 
 
 async def lock_live(conn: AsyncConnection[DictRow], name: str) -> Found | None:
-    """The same, locked until the transaction ends."""
-    return await _find(conn, LOCK_LIVE, name=name)
+    """The same, locked until the transaction ends.
+
+    One that becomes another's while its lock is waited for is not found by the first look, which
+    has put it together with its old owner.
+    """
+    return await _find(conn, LOCK_LIVE, name=name) or await _find(conn, LOCK_LIVE, name=name)
 
 
 async def lock_deleted(conn: AsyncConnection[DictRow], name: str) -> Found | None:

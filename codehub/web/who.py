@@ -51,7 +51,7 @@ class Caller:
         return None if self.person.is_admin else self.person.name
 
     def sees(self, owner: str) -> bool:
-        return self.person.is_admin or self.person.name == owner
+        return self.person.sees(owner)
 
 
 def head_of(request: Request, hub: Hub) -> RequestHead:

@@ -25,12 +25,14 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from queue import Queue
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 
 from codehub.adapters.docker.labels import HUB, container_name
 from codehub.embedded.redis import EmbeddedRedis
+from codehub.model.access import Person
+from codehub.model.people import Role
 from codehub.model.states import DesiredState
 from codehub.model.workspace import StartOn
 from codehub.proxy.wake import waker
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 GOAL: Final = 1.3
 PORT: Final = 8080
 NAME: Final = "api"
+ADMIN: Final = Person(UUID(int=1), "visitor", Role.ADMIN)
 PATIENCE: Final = 60.0
 REST: Final = 0.2
 """Seconds before each run: the engine tidies up for a while after it says that it is done."""
@@ -176,7 +179,7 @@ def visitor(url: str) -> Iterator[Callable[[], None]]:
         wake = waker(pool)
 
         def visit() -> None:
-            assert runner.run(wake(NAME)).coming
+            assert runner.run(wake(NAME, ADMIN)).coming
 
         try:
             yield visit

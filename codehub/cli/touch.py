@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from codehub.cli.consent import author
 from codehub.cli.moving import Manner, NamesArgument, carry_out
 from codehub.cli.options import DataOption, HubOption
 from codehub.model.states import IntentSource
@@ -20,5 +21,5 @@ def command(names: NamesArgument, hub: HubOption = None, data: DataOption = None
 async def _touching(conn: Any, name: str) -> str:
     from codehub.service.intent import touch
 
-    await touch(conn, name, source=IntentSource.CLI)
+    await touch(conn, name, by=author(), source=IntentSource.CLI)
     return f"{name}: idle time counts from now"

@@ -21,6 +21,7 @@ class EventKind(StrEnum):
     RECOVER = "recover"
     EXPIRING = "expiring"
     STRAY = "stray"
+    TOUCH = "touch"
 
 
 @dataclass(frozen=True, slots=True)

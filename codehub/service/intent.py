@@ -9,7 +9,8 @@ at all is decided before, where the caller is known.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 from codehub.core.admit import start_state
 from codehub.core.suggest import did_you_mean
@@ -32,13 +33,13 @@ from codehub.store import intent as stored
 from codehub.store.activity import record_activity
 from codehub.store.advisory import Lock, lock_transaction
 from codehub.store.connect import transaction
-from codehub.store.events import append, entry
+from codehub.store.events import append, entry, has_said
 from codehub.store.intent import Asked
 from codehub.store.revisions import declares
-from codehub.store.workspaces import find_live, lock_deleted, lock_live, read_names
+from codehub.store.workspaces import lock_deleted, lock_live, read_names
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     from codehub.model.workspace import Workspace
     from codehub.service.limits import LimitDefaults
     from codehub.store.workspaces import Found
+
+TOUCHES_APART: Final = timedelta(minutes=5)
+"""One person's touches of one workspace are this far apart in the audit, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +191,21 @@ async def request_discard(
         await _ask_recover(conn, found.workspace, DISCARD_DATA, source, by, reason)
 
 
-async def touch(conn: AsyncConnection[DictRow], name: str, *, source: IntentSource) -> None:
-    """Say "still working": idleness counts from now."""
+async def touch(
+    conn: AsyncConnection[DictRow], name: str, *, by: str, source: IntentSource, reason: str = ""
+) -> None:
+    """Say "still working": idleness counts from now.
+
+    The audit has it once in a while for each person, however often a script of theirs says it.
+    """
     async with transaction(conn):
-        found = await find_live(conn, name)
-        if found is None:
-            raise await _unknown(conn, name, source)
-        await record_activity(conn, {found.workspace.id: None}, "touch")
+        found = await _locked(conn, name, source)
+        workspace = found.workspace
+        await record_activity(conn, {workspace.id: None}, "touch")
+        if not await has_said(conn, workspace.id, EventKind.TOUCH, by, TOUCHES_APART):
+            audit = _audit(source, by, reason, old="")
+            kind, new = EventKind.TOUCH, "active"
+            await append(conn, [entry(workspace.id, workspace.name, kind, new=new, **audit)])
 
 
 async def _locked(conn: AsyncConnection[DictRow], name: str, source: IntentSource) -> Found:

@@ -52,6 +52,13 @@ READ_LAST: Final = f"""
 {_READ} WHERE workspace_id = %(id)s AND kind = %(kind)s ORDER BY id DESC LIMIT 1
 """
 
+HAS_SAID: Final = """
+SELECT EXISTS (
+    SELECT FROM workspace_events
+    WHERE workspace_id = %(id)s AND kind = %(kind)s AND by = %(by)s AND at > now() - %(span)s
+) AS said
+"""
+
 # Times are those of transactions, ids are not quite in their order: the first one is early enough.
 ID_BEFORE: Final = """
 SELECT COALESCE(min(id) - 1, (SELECT COALESCE(max(id), 0) FROM workspace_events)) AS id
@@ -118,6 +125,14 @@ async def last_event(
     """The newest of one kind."""
     rows = await fetch(conn, READ_LAST, {"id": workspace_id, "kind": kind.value})
     return event_of(rows[0]) if rows else None
+
+
+async def has_said(
+    conn: AsyncConnection[DictRow], workspace_id: UUID, kind: EventKind, by: str, span: timedelta
+) -> bool:
+    """Whether there is one of this kind, by this person, from within the last `span`."""
+    values = {"id": workspace_id, "kind": kind.value, "by": by, "span": span}
+    return bool((await fetch(conn, HAS_SAID, values))[0]["said"])
 
 
 async def id_before(conn: AsyncConnection[DictRow], span: timedelta) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from psycopg.rows import DictRow
     from sqlalchemy.engine import Connection as EngineConnection
 
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """All revisions this code knows, oldest first."""
 HEAD: Final = REVISIONS[-1]
 MIGRATIONS: Final = Path(__file__).with_name("migrations")

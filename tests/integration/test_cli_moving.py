@@ -246,6 +246,7 @@ def test_touching_counts_as_activity(hub: Hub) -> None:
     assert (code, err) == (0, "")
     assert "api: idle time counts from now" in out
     assert hub.row("last_access_source", "web") == ("touch",)
+    assert hub.events() == [("touch", "", "active", "cli", "")] * 2
 
 
 def test_undelete_brings_back_what_the_specs_declare(hub: Hub) -> None:

@@ -15,6 +15,7 @@ from codehub.model.revision import Origin
 from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
 from codehub.model.workspace import Intent, Status
 from codehub.service.intent import (
+    TOUCHES_APART,
     Moved,
     set_desired,
     touch,
@@ -269,14 +270,39 @@ async def test_what_is_purged_does_not_come_back(database_url: str) -> None:
 async def test_touching_counts_as_activity_now(database_url: str) -> None:
     async with await connect(database_url) as conn:
         await insert(conn, workspace("api"))
-        await touch(conn, "api", source=CLI)
+        await touch(conn, "api", by="alice", source=CLI)
 
         api = await live(conn, "api")
         assert api.activity.last_access_at is not None
         assert api.activity.last_access_at > NOW
         assert api.activity.source == "touch"
         with pytest.raises(NotFound, match='did you mean "api"'):
-            await touch(conn, "apo", source=CLI)
+            await touch(conn, "apo", by="alice", source=CLI)
+
+
+async def test_who_touched_is_in_the_audit_once_in_a_while(database_url: str) -> None:
+    """A script that says it every minute moves the time each time, and leaves few rows."""
+    async with await connect(database_url) as conn:
+        await insert(conn, workspace("api"), workspace("web", number=2))
+        for _ in range(3):
+            before = (await live(conn, "api")).activity.last_access_at or NOW
+            await touch(conn, "api", by="alice", source=API, reason="from 192.0.2.7")
+            assert ((await live(conn, "api")).activity.last_access_at or NOW) > before
+        await touch(conn, "api", by="bob", source=CLI)
+        await touch(conn, "web", by="alice", source=CLI)
+        said = [(e.workspace, e.kind, e.old, e.new, e.source, e.by) for e in await events(conn)]
+        assert said == [
+            ("api", EventKind.TOUCH, "", "active", "api", "alice"),
+            ("api", EventKind.TOUCH, "", "active", "cli", "bob"),
+            ("web", EventKind.TOUCH, "", "active", "cli", "alice"),
+        ]
+        assert (await events(conn))[0].reason == "from 192.0.2.7"
+        async with transaction(conn):
+            # The audit is append-only for everybody but time.
+            await conn.execute("SET LOCAL session_replication_role = replica")
+            await conn.execute("UPDATE workspace_events SET at = at - %s", (TOUCHES_APART,))
+        await touch(conn, "api", by="alice", source=API)
+        assert len(await events(conn, "api")) == 3
 
 
 async def test_a_rule_is_judged_on_what_is_there_when_it_is_written(database_url: str) -> None:

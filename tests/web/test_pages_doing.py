@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from codehub.model.events import EventKind
 from codehub.model.states import Phase
+from codehub.store.events import events
 from codehub.web.app import create_app
 from tests.integration.stored import change, live
 from tests.web.browsing import NAVIGATION, follow, look, press, send
@@ -84,6 +86,9 @@ async def test_still_working_counts_as_activity(world: WebWorld, ana: httpx.Asyn
     assert "counts as in use from now" in there.words
     after = (await live(world.conn, "ana-running")).activity
     assert after.source == "touch"
+    said = (await events(world.conn, "ana-running"))[-1]
+    assert (said.kind, said.by) == (EventKind.TOUCH, "ana")
+    assert said.reason.startswith("asked on a page, from ")
     assert after.last_access_at is not None
     assert before.last_access_at is not None
     assert after.last_access_at > before.last_access_at

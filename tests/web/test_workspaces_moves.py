@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codehub.model.events import EventKind
 from codehub.model.states import DesiredState, ErrorReason, Phase
+from codehub.store.events import events
 from tests.integration.stored import apply, change, live
 from tests.make import declaration, spec_set
 from tests.web.web_world import at_rest
@@ -223,6 +225,9 @@ async def test_touch_makes_idleness_count_from_now(world: WebWorld, ana: httpx.A
     assert after.last_access_at is not None
     assert after.last_access_at > before.last_access_at
     assert after.source == "touch"
+    (said,) = [e for e in await events(world.conn, "ana-running") if e.kind is EventKind.TOUCH]
+    assert (said.new, said.source, said.by) == ("active", "api", "ana")
+    assert said.reason.startswith("asked on a page, from ")
     assert (await ana.post(f"{LIST}/ana-deleted/touch")).status_code == 404
 
 

@@ -27,7 +27,7 @@ from codehub.service.intent import (
 )
 from codehub.web.api.documented import problems
 from codehub.web.api.workspaces import Line
-from codehub.web.asking import TOLD, Name, TheHub, Wake, Write
+from codehub.web.asking import TOLD, Ask, Name, TheHub, Wake, Write
 from codehub.web.shapes import Shape, WorkspaceShape
 from codehub.web.who import Writer
 
@@ -227,11 +227,14 @@ async def recover(ask: Write, wish: Annotated[Recovery, Body()] = _PLAINLY) -> W
 )
 async def still_working(name: Name, caller: Writer, hub: TheHub) -> None:
     """Idleness counts from now."""
+    ask = Ask(hub, caller, name, None, Response())
     async with (
         hub.pool.connection() as conn,
         held_still(conn, name, caller.sees) as found,
     ):
-        await touch(conn, found.workspace.name, source=IntentSource.API)
+        await touch(
+            conn, found.workspace.name, by=ask.by, source=IntentSource.API, reason=ask.reason()
+        )
 
 
 def _is_there(workspace: Workspace) -> bool:

@@ -147,7 +147,7 @@ def _button(name: str, action: Action, label: str, **more: str) -> Button:
 async def _carry_out(hub: Hub, form: Form, name: str, action: str) -> None:
     ask = Ask(hub, form.caller, name, None, Response())
     if action == TOUCH:
-        await ask.change(_touched)
+        await ask.change(partial(_touched, ask))
     elif action in _MODES:
         await ask.change(partial(_recovering, ask, _MODES[Action(action)]))
     elif action in _GOALS:
@@ -156,8 +156,8 @@ async def _carry_out(hub: Hub, form: Form, name: str, action: str) -> None:
         raise UsageError("there is no such button", hint="load the page again")
 
 
-async def _touched(conn: Conn, found: Found) -> None:
-    await touch(conn, found.workspace.name, source=IntentSource.API)
+async def _touched(ask: Ask, conn: Conn, found: Found) -> None:
+    await touch(conn, found.workspace.name, by=ask.by, source=IntentSource.API, reason=ask.reason())
 
 
 async def _recovering(ask: Ask, mode: RecoverMode, conn: Conn, found: Found) -> None:

@@ -154,6 +154,14 @@ class Identities:
             await self._questions.ask(c for c in shown if not self._known.ask(c)[0])
         raise Unreachable("the database changes faster than it can be asked", hint="try again")
 
+    def use(self, identity: Identity) -> None:
+        """What lasts shows that a login is in use, without a request that would."""
+        now = self._clock()
+        for claim in self._known.about(identity.id):
+            entry = self._known.ask(claim)[1]
+            if entry is not None and entry.identity.id == identity.id:
+                entry.seen = now
+
     def hold(self, identity: Identity, hang_up: Callable[[], None]) -> Callable[[], None]:
         """Have `hang_up` called when this login or token ends; call what is returned at the end."""
         if not self._lives(identity):

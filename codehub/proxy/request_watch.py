@@ -64,6 +64,8 @@ class RequestWatch:
 
     def moving(self, *, ends: bool) -> None:
         if self._counts:
+            if ends:
+                self._watch.use(self._identity)
             self._moved(anyway=ends and self._route.activity is ActivityPolicy.AUTO)
 
     def frame(self, opcode: int, length: int, first: bytes, *, from_client: bool) -> None:
@@ -71,6 +73,8 @@ class RequestWatch:
         if now >= self._again and self._counts and frame_counts(opcode, length, first):
             if self._doubted:
                 self._doubted = self._watch.untold(self._who, self._doubted, self._opened_at)
+            if from_client:
+                self._watch.use(self._identity)
             if from_client or not self._doubted:
                 # What comes from the workspace must not hide what a person sends right after it.
                 self._again = now + MOMENT

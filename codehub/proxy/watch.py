@@ -140,6 +140,10 @@ class Watch:
         """Those of them that have not told of input since."""
         return self._pages.untold(who, pages, since)
 
+    def use(self, identity: Identity) -> None:
+        """Somebody who sends something is there, and so is their login."""
+        self._identities.use(identity)
+
     def is_full(self, identity: Identity) -> bool:
         """Whether this person has as many WebSockets open as one may."""
         return self._held_by[identity.person.id] >= self._most

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from unicodedata import normalize
 
@@ -19,6 +20,7 @@ from codehub.errors import TooManyTries, UsageError
 from codehub.service.minting import new_secret
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 TIME_COST: Final = 3
@@ -79,6 +81,12 @@ class Passwords:
 
     async def verify(self, stored: str | None, password: str) -> bool:
         """Whether this is the password. Without a hash it takes as long, and is not."""
+        with self.place():
+            return await self.check(stored, password)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place in the line, for one `check`; TooManyTries when there is none."""
         if self._pending >= self._most:
             raise TooManyTries(
                 "too many people log in at this moment",
@@ -87,10 +95,14 @@ class Passwords:
             )
         self._pending += 1
         try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._pool, self._verify, stored, password)
+            yield
         finally:
             self._pending -= 1
+
+    async def check(self, stored: str | None, password: str) -> bool:
+        """As `verify`, for whoever has a place."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._verify, stored, password)
 
     def outdated(self, stored: str) -> bool:
         """Whether the hash was made with other parameters than today's."""

@@ -2,7 +2,8 @@
 
 A login is counted, then checked, then settled, in two transactions with the slow part between them:
 no connection and no lock is held while a password is looked at. What was counted stays a failure
-unless the password turns out to be right, so a process that dies in between helps nobody.
+unless the password turns out to be right, so a process that dies in between helps nobody. Where so
+many log in that nobody would look at a password, nothing is counted.
 """
 
 from __future__ import annotations
@@ -88,10 +89,11 @@ async def log_in(
     Raises NotLetIn, TooManyTries, or Unreachable when the database gives no answer.
     """
     visitor, name = tidy(visitor), _printable(name.strip(), LONGEST_NAME)
-    async with pool.connection() as conn:
-        account, counted = await _begin(conn, name, visitor, paces)
-    stored = account.password_hash if account else None
-    right = await passwords.verify(stored, password)
+    with passwords.place():
+        async with pool.connection() as conn:
+            account, counted = await _begin(conn, name, visitor, paces)
+        stored = account.password_hash if account else None
+        right = await passwords.check(stored, password)
     async with pool.connection() as conn:
         if not right or account is None or stored is None:
             await _note_failure(conn, account, visitor)

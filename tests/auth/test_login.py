@@ -197,14 +197,14 @@ async def test_another_password_ends_the_logins_of_the_old_one(hub: Hub) -> None
 
 
 async def test_a_password_that_changes_while_it_is_checked_lets_nobody_in(hub: Hub) -> None:
-    inner = hub.passwords.verify
+    inner = hub.passwords.check
 
-    async def verify(stored: str | None, password: str) -> bool:
+    async def check(stored: str | None, password: str) -> bool:
         right = await inner(stored, password)
         await hub.rows("UPDATE users SET password_hash = 'other' WHERE name = 'alice'")
         return right
 
-    hub.passwords.verify = verify  # type: ignore[method-assign]
+    hub.passwords.check = check  # type: ignore[method-assign]
     with pytest.raises(NotLetIn):
         await hub.log_in()
     assert await hub.rows("SELECT id FROM sessions") == []

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from codehub.core.throttle import Pace, Paces
 from codehub.errors import CodeHubError, NotLetIn, TooManyTries
 from codehub.model.access import Opened, Visitor
+from codehub.service.passwords import Passwords
 from codehub.service.sessions import log_out
-from tests.auth.people import HOME, LONG, PASSWORD, PATIENT, Hub, open_hub
+from tests.auth.people import CHEAP, HOME, LONG, PASSWORD, PATIENT, Hub, open_hub
 
 pytestmark = pytest.mark.anyio
 
@@ -147,3 +149,16 @@ async def test_the_limits_can_be_loosened_for_a_test_only_by_name(hub: Hub) -> N
             await hub.log_in("alice", "wrong", STRANGER, paces=loose)
     with pytest.raises(TooManyTries):
         await hub.log_in("alice", "wrong", STRANGER, paces=Paces())
+
+
+async def test_a_login_that_nobody_had_time_for_is_no_failed_try(hub: Hub) -> None:
+    """Not one of the free ones, and not one that makes the next wait."""
+    await fail(hub, LONG.free)
+    before = await hub.rows("SELECT * FROM login_failures ORDER BY key")
+    with Passwords(threads=1, waiting=0, hasher=CHEAP) as busy:
+        full = replace(hub, passwords=busy)
+        with busy.place():
+            for _ in range(LONG.free):
+                assert await attempt(full, "alice", PASSWORD, STRANGER) == "TooManyTries"
+        assert await hub.rows("SELECT * FROM login_failures ORDER BY key") == before
+        assert await attempt(full, "alice", PASSWORD, STRANGER) == "Opened"

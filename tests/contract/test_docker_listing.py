@@ -24,6 +24,7 @@ from tests.contract.runtime_world import (
     LONG,
     is_running,
     leads,
+    new_volume,
     request_for,
     seen,
     started,
@@ -219,6 +220,19 @@ async def test_a_start_on_another_engine_is_not_the_workspaces_fault(
 
     with pytest.raises(Unreachable):
         await docker_world.open().start(request, leads)
+
+
+async def test_a_start_makes_no_network_on_an_engine_without_the_mark(
+    docker_world: DockerWorld,
+) -> None:
+    runtime = docker_world.open(network=None)
+    request = request_for(docker_world, await new_volume(runtime), "true")
+    docker_world.client.remove_volume(docker_world.marker)
+
+    with pytest.raises(Unreachable, match="not the Docker engine of this hub"):
+        await runtime.start(request, leads)
+
+    assert docker_world.client.networks(names=[f"codehub-{docker_world.hub_id}"]) == []
 
 
 async def test_the_marker_made_by_hand_as_the_hint_says_is_one(docker_world: DockerWorld) -> None:

@@ -17,6 +17,7 @@ from codehub.model.states import DesiredState
 from tests.end_to_end.hub import until
 from tests.end_to_end.moments import NEVER
 from tests.end_to_end_docker.docker_hub import PREFIX, DockerHub, a_served_hub
+from tests.engine.second_engine import SecondEngine, second_engine
 from tests.integration.homes import describe
 
 if TYPE_CHECKING:
@@ -110,8 +111,45 @@ def test_a_wrong_bucket(hub: DockerHub, marked: bool, words: str) -> None:
     assert hub.ask(ERRORS) == [(0,)]
 
 
+def test_another_engine(hub: DockerHub) -> None:
+    """One that has all it takes, but for the hub's volumes."""
+    right, before, containers = hub.settings["DOCKER_HOST"], everything(hub), hub.alive()
+    words = f"this is not the Docker engine of this hub: it has no volume {hub.marker}"
+    with second_engine() as other:
+        there = things(other)
+
+        restart(hub, DOCKER_HOST=other.base_url)
+        hub.until_told("awake", words)
+        for name, state in {"packed": STANDBY, "asleep": RUNNING, "awake": STANDBY}.items():
+            hub.want(name, state)
+            hub.until_told(name, words)
+
+        rows = hub.rows()
+        assert {name: rows[name].phase for name in STATES} == STATES
+        assert things(other) == there, "and nothing was made there"
+        assert everything(hub) == before
+        assert hub.alive() == containers == {str(rows["awake"].id)}
+        restart(hub, DOCKER_HOST=right)
+
+    hub.until_settled(packed="STANDBY", asleep="RUNNING", awake="STANDBY")
+    for name in STATES:
+        assert (hub.home(name) / "notes").read_bytes() == NOTES
+    assert hub.ask(ERRORS) == [(0,)]
+
+
+def things(engine: SecondEngine) -> list[set[str]]:
+    """The volumes, networks, containers and images of another engine."""
+    with engine.client() as client:
+        return [
+            {each["Name"] for each in client.volumes()["Volumes"] or ()},
+            {each["Name"] for each in client.networks()},
+            {each["Id"] for each in client.containers(all=True)},
+            {each["Id"] for each in client.images()},
+        ]
+
+
 def test_an_engine_without_the_mark_of_the_hub(hub: DockerHub) -> None:
-    """As another engine would be, or one whose volumes are gone."""
+    """As one whose volumes are gone, or one that was reset."""
     before, containers = everything(hub), hub.containers()
     words = f"this is not the Docker engine of this hub: it has no volume {hub.marker}"
     hub.client.remove_volume(hub.marker)

@@ -18,6 +18,7 @@ from codehub.errors import NameConflict
 
 if TYPE_CHECKING:
     from codehub.adapters.docker.engine import Engine
+    from codehub.adapters.docker.marker import Marker
 
 _OPTIONS: Final = {"com.docker.network.bridge.enable_icc": "false"}
 _NO_BRIDGES: Final = frozenset({"", "host", "none", "default"})
@@ -26,20 +27,25 @@ _NO_BRIDGES: Final = frozenset({"", "host", "none", "default"})
 class Network:
     """The hub's own bridge, or one that the operator has made and answers for."""
 
-    def __init__(self, engine: Engine, hub_id: str, given: str | None) -> None:
+    def __init__(self, engine: Engine, hub_id: str, marker: Marker, given: str | None) -> None:
         if given is not None and (given in _NO_BRIDGES or given.startswith("container:")):
             raise ValueError(f"workspaces cannot share the network {given!r}")
         self._engine = engine
         self._hub_id = hub_id
+        self._marker = marker
         self._given = given
         self.name = given or f"codehub-{hub_id}"
 
     async def ensure(self) -> None:
-        """Make the hub's own where it is missing: people prune networks that nobody uses."""
+        """Make the hub's own where it is missing: people prune networks that nobody uses.
+
+        Never on an engine that is not the hub's.
+        """
         if self._given is not None:
             return
         found = await self._engine.find(lambda client: client.inspect_network(self.name))
         if found is None:
+            await self._marker.require()
             await self._create()
         elif (found.get("Labels") or {}).get(HUB) != self._hub_id:
             raise NameConflict(

@@ -39,7 +39,7 @@ class Site:
         self.hub_id = hub_id
         self.engine = engine
         self.marker = Marker(engine, hub_id)
-        self.network = Network(engine, hub_id, network)
+        self.network = Network(engine, hub_id, self.marker, network)
         self.volumes = Volumes(engine, hub_id, self.marker)
         self.clock = clock
         self.report = report

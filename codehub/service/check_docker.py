@@ -96,6 +96,10 @@ def judge_engine(found: Survey, *, needed: bool) -> Verdict:
         return problem(
             f"{text}: older than {OLDEST_VERSION}", f"use Docker {OLDEST_VERSION} or newer"
         )
+    if found.remaps_users:
+        from codehub.adapters.docker.numbering import REMAPS, REMEDY
+
+        return problem(f"{text}: {REMAPS}", REMEDY)
     if needed and found.is_docker and _release(found.version) < SAFE:
         safe = ".".join(str(part) for part in SAFE)
         return warning(

@@ -8,7 +8,9 @@ of its own: two engines that publish from one range take each other's ports whil
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import random
 import shutil
 import signal
@@ -30,7 +32,11 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 60.0
 IMAGE: Final = "codehub-test:1"
+FIRST_NUMBER: Final = 165_536
+"""What the superuser of containers is outside, where users are numbered anew."""
 _PROGRAMS: Final = ("dockerd", "unshare", "nsenter", "ip")
+_NOBODY: Final = ("nobody", grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name)
+_NUMBERS: Final = (Path("/etc/subuid"), Path("/etc/subgid"))
 _MACHINES: Final = Path("/sys/class/net/docker0")
 _NAMESPACE: Final = """
 mkdir -p /run/containerd && mount -t tmpfs tmpfs /run/containerd &&
@@ -45,10 +51,11 @@ class SecondEngine:
     Without live-restore it has no addresses for further networks: use its `bridge`.
     """
 
-    def __init__(self, directory: Path, *, live_restore: bool) -> None:
+    def __init__(self, directory: Path, *, live_restore: bool, remap: bool = False) -> None:
         self.directory = directory
         self.socket = directory / "engine.sock"
         self.live_restore = live_restore
+        self.remap = remap
         self._number = _take_number()
         self._mounts = self._open_namespace()
         self._process: subprocess.Popen[bytes] | None = None
@@ -129,6 +136,8 @@ class SecondEngine:
 
     def prepare(self) -> None:
         """Give it addresses, start it, and put an image there to start workspaces from."""
+        if self.remap:
+            self._give_numbers()
         bridge = _bridge(self._number)
         _run("ip", "address", "add", f"198.18.{self._number}.1/24", "dev", bridge)
         _run("ip", "link", "set", bridge, "up")
@@ -147,7 +156,17 @@ class SecondEngine:
             *("--bridge", _bridge(number)),
             *("--iptables=false", "--ip-masq=false", "--ip-forward=false"),
             *(self._live_restore() if self.live_restore else ()),
+            *((f"--userns-remap={':'.join(_NOBODY)}",) if self.remap else ()),
         ]
+
+    def _give_numbers(self) -> None:
+        """Users of its containers are others outside; only it sees the files that say which."""
+        self.directory.chmod(0o711)
+        given = self.directory / "numbers"
+        given.write_text("".join(f"{each}:{FIRST_NUMBER}:65536\n" for each in _NOBODY))
+        enter = ("nsenter", f"--mount=/proc/{self._mounts.pid}/ns/mnt")
+        for file in _NUMBERS:
+            _run(*enter, "mount", "--bind", str(given), str(file))
 
     def _live_restore(self) -> tuple[str, ...]:
         """With a pool and without live-restore a restart would remove the machine's docker0."""
@@ -214,24 +233,28 @@ class SecondEngine:
 
 
 @contextmanager
-def second_engine(*, live_restore: bool = True) -> Iterator[SecondEngine]:
+def second_engine(*, live_restore: bool = True, remap: bool = False) -> Iterator[SecondEngine]:
     """A second engine that runs, with IMAGE on it; everything of it is gone afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="codehub-engine-"))
     try:
-        with engine_in(directory, live_restore=live_restore) as engine:
+        with engine_in(directory, live_restore=live_restore, remap=remap) as engine:
             yield engine
     finally:
         shutil.rmtree(directory)
 
 
 @contextmanager
-def engine_in(directory: Path, *, live_restore: bool = True) -> Iterator[SecondEngine]:
+def engine_in(
+    directory: Path, *, live_restore: bool = True, remap: bool = False
+) -> Iterator[SecondEngine]:
     """The same in a directory that the caller looks after, and may have mounted disks in."""
     require_engine()
     missing = [each for each in _PROGRAMS if shutil.which(each) is None]
     require("docker", not missing, f"a second engine needs {', '.join(missing)}")
+    if remap:
+        require("docker", all(each.exists() for each in _NUMBERS), "needs /etc/subuid and subgid")
     others = _MACHINES.exists()
-    engine = SecondEngine(directory, live_restore=live_restore)
+    engine = SecondEngine(directory, live_restore=live_restore, remap=remap)
     try:
         engine.prepare()
         yield engine

@@ -8,6 +8,7 @@ memory that a restarted hub would miss.
     translate the SDK's errors into our errors
     labels    names and labels, written and read back
     marker    how a hub knows its engine again
+    numbering which engines are refused for how they number users
     network   the bridge its workspaces share, on which they do not see each other
     volumes   homes
     listing   everything of the hub, in two calls
@@ -22,7 +23,7 @@ memory that a restarted hub would miss.
     removal   remove a container
     copying   a home for the copy calls of a storage job, without its directory
     output    logs, CPU and memory, events
-    presence  is there an engine at all
+    presence  is there an engine that can be used
     survey    what it is like, and whether it is the hub's
 """
 

@@ -9,6 +9,7 @@ from codehub.adapters.docker import output
 from codehub.adapters.docker.copying import close_copy, open_copy
 from codehub.adapters.docker.engine import ACT_SECONDS, LOOK_SECONDS, Engine
 from codehub.adapters.docker.listing import list_all
+from codehub.adapters.docker.numbering import require_own_numbers
 from codehub.adapters.docker.probe import HOST
 from codehub.adapters.docker.site import Site, is_running, published_port
 from codehub.adapters.docker.start import start
@@ -61,8 +62,10 @@ class DockerRuntime:
         """Know the engine again; when the hub begins to use it, and as often as wanted.
 
         `expects_data` says that the database records volumes here: then an engine without the
-        marker is another one, and Unreachable. Else it is new, and becomes the hub's.
+        marker is another one, and Unreachable. Else it is new, and becomes the hub's. One that
+        cannot keep homes is Unreachable too, and gets no marker.
         """
+        await require_own_numbers(self._site.engine)
         await self._site.marker.claim(expects_data=expects_data)
         await self._site.network.ensure()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codehub.adapters.docker.engine import Engine
 from codehub.adapters.docker.labels import of_hub, read_volume
 from codehub.adapters.docker.marker import Marker
+from codehub.adapters.docker.numbering import remaps_users
 from codehub.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Survey:
     stranger: CodeHubError | None
     homes: Path | None
     """A directory that is as easy or hard to enter as homes are."""
+    remaps_users: bool = False
     volumes: tuple[VolumeSeen, ...] = ()
 
 
@@ -95,6 +97,7 @@ async def _ask(engine: Engine, hub_id: str | None) -> Survey:
         is_marked=found is not None,
         stranger=_stranger(marker, found),
         homes=Path(homes) if homes else None,
+        remaps_users=remaps_users(info),
         volumes=await _volumes(engine, hub_id) if hub_id else (),
     )
 

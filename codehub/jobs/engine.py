@@ -1,4 +1,5 @@
-"""The engine's copy calls as a job makes them: a directory of a container as one tar stream.
+"""The engine's calls as a job makes them: a directory of a container as one tar stream, and
+questions.
 
 Plain HTTP and not the engine's SDK: that one cannot send a stream and still hear why the engine
 turned it down, and loading it takes longer than many a job.
@@ -10,7 +11,7 @@ import json
 import socket
 import ssl
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from codehub.errors import ActionFailed, CodeHubError, Unreachable
@@ -35,7 +36,8 @@ class CopyReader:
     def __init__(self, copy: EngineCopy, directory: str) -> None:
         self._line = _Line(copy)
         try:
-            self._line.begin("GET", directory, {"Accept-Encoding": "identity"})
+            path = _archive_of(copy, directory)
+            self._line.begin("GET", path, {"Accept-Encoding": "identity"})
             self._answer = self._line.answer()
         except BaseException:
             self._line.close()
@@ -69,7 +71,8 @@ class CopyWriter:
         self._size = 0
         self._broken: Exception | None = None
         try:
-            self._line.begin("PUT", directory, {"Transfer-Encoding": "chunked"})
+            path = _archive_of(copy, directory)
+            self._line.begin("PUT", path, {"Transfer-Encoding": "chunked"})
         except BaseException:
             self._line.close()
             raise
@@ -114,20 +117,37 @@ class CopyWriter:
                 self._broken = error
 
 
+def ask(copy: EngineCopy, path: str, *, seconds: float, newest: tuple[int, int]) -> Any:
+    """The engine's answer to a question, in a version of the API that is not after `newest`."""
+    line = _Line(copy, seconds)
+    try:
+        line.begin("GET", path, {}, newest)
+        return json.loads(line.answer().read())
+    except (*_TROUBLE, ValueError) as error:
+        raise _silent(error) from error
+    finally:
+        line.close()
+
+
 class _Line:
     """A connection for one call, in the version of the API that the engine itself speaks."""
 
-    def __init__(self, copy: EngineCopy) -> None:
-        self._copy = copy
-        self.connection = _connection(copy.base_url)
+    def __init__(self, copy: EngineCopy, seconds: float = SILENCE) -> None:
+        self.connection = _connection(copy.base_url, seconds)
 
-    def begin(self, method: str, directory: str, headers: dict[str, str]) -> None:
+    def begin(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        newest: tuple[int, int] | None = None,
+    ) -> None:
         try:
             self.connection.request("GET", "/_ping")
             ping = self.connection.getresponse()
             ping.read()
-            version = ping.headers.get("Api-Version", "")
-            address = _address(version, self._copy.container, directory)
+            version = _not_after(newest, ping.headers.get("Api-Version", ""))
+            address = f"/v{version}{path}" if version else path
             self.connection.putrequest(method, address, skip_accept_encoding=True)
             for name, value in headers.items():
                 self.connection.putheader(name, value)
@@ -150,20 +170,21 @@ class _Line:
 
 
 class _UnixConnection(HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=SILENCE)
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__("localhost", timeout=seconds)
         self._path = path
+        self._seconds = seconds
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(SILENCE)
+        self.sock.settimeout(self._seconds)
         self.sock.connect(self._path)
 
 
-def _connection(base_url: str) -> HTTPConnection:
+def _connection(base_url: str, seconds: float) -> HTTPConnection:
     for scheme in _UNIX:
         if base_url.startswith(scheme):
-            return _UnixConnection(base_url.removeprefix(scheme))
+            return _UnixConnection(base_url.removeprefix(scheme), seconds)
     address = urlsplit(base_url)
     if address.hostname is None or address.scheme not in ("tcp", "http", "https"):
         raise ActionFailed(
@@ -172,13 +193,25 @@ def _connection(base_url: str) -> HTTPConnection:
         )
     if address.scheme == "https":
         context = ssl.create_default_context()
-        return HTTPSConnection(address.hostname, address.port, timeout=SILENCE, context=context)
-    return HTTPConnection(address.hostname, address.port, timeout=SILENCE)
+        return HTTPSConnection(address.hostname, address.port, timeout=seconds, context=context)
+    return HTTPConnection(address.hostname, address.port, timeout=seconds)
 
 
-def _address(version: str, container: str, directory: str) -> str:
-    path = f"/containers/{quote(container, safe='')}/archive?path={quote(directory, safe='')}"
-    return f"/v{version}{path}" if version else path
+def _archive_of(copy: EngineCopy, directory: str) -> str:
+    return f"{container_of(copy)}/archive?path={quote(directory, safe='')}"
+
+
+def container_of(copy: EngineCopy) -> str:
+    """Where the engine has the container that holds the home."""
+    return f"/containers/{quote(copy.container, safe='')}"
+
+
+def _not_after(newest: tuple[int, int] | None, version: str) -> str:
+    """What an engine older than that speaks is all that it speaks."""
+    numbers = version.split(".")
+    if newest is None or not all(each.isdecimal() for each in numbers):
+        return version
+    return ".".join(map(str, min(newest, tuple(map(int, numbers)))))
 
 
 def _silent(error: Exception) -> Unreachable:

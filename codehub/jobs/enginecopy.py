@@ -2,9 +2,9 @@
 
 The engine swallows errors and tells them to its own log alone. So nothing is taken on trust. A copy
 must have its end, which one with a file that cannot be read has not; its folders must be short
-enough for the engine to see all that is in them; and after a restore the home is read back and
-compared. One thing stays unseen: a folder that the engine cannot list, on a disk that fails. It is
-left out with all that is in it, and no other call of the engine says what should be there.
+enough for the engine to see all that is in them; it must be as large as the engine says that the
+home is, since a folder that cannot be listed is left out; and after a restore the home is read back
+and compared.
 
 Lost on this way are extended attributes, fractions of seconds, times before 1970, and holes.
 Sockets are left out without being counted.
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Final
 
 from codehub.errors import ActionFailed, ArchiveCorrupted
 from codehub.jobs.engine import CopyReader, CopyWriter
+from codehub.jobs.enginesize import require_whole
 from codehub.jobs.holes import Filling
 from codehub.jobs.marks import Ledger, Marking
 from codehub.jobs.pipeline import CHUNK
 from codehub.jobs.tarentry import HERE, Entries, Entry, EntryWriter, enter, leave
-from codehub.jobs.tarheader import DIRECTORY, readable, reason
+from codehub.jobs.tarheader import DIRECTORY, SYMLINK, readable, reason
 from codehub.model.runtime import NOT_MOUNTED
 
 if TYPE_CHECKING:
@@ -97,10 +98,12 @@ class EnginePack:
     """The engine does not say how many it left out."""
 
     def __init__(self, copy: EngineCopy) -> None:
+        self._copy = copy
         self._home = HomeReader(copy)
         self._parts = self._home.parts()
         self._writer = EntryWriter()
         self._ended = False
+        self._bytes = 0
 
     def __enter__(self) -> EnginePack:
         return self
@@ -118,7 +121,7 @@ class EnginePack:
         held: list[bytes | memoryview] = []
         size = 0
         for part in self._parts:
-            held.append(self._writer.begin(part) if isinstance(part, Entry) else part)
+            held.append(self._begin(part) if isinstance(part, Entry) else part)
             size += len(held[-1])
             if size >= CHUNK:
                 return b"".join(held)
@@ -128,7 +131,12 @@ class EnginePack:
         return b"".join(held)
 
     def finish(self) -> None:
-        """What goes wrong is raised where it is read."""
+        """What goes wrong is raised where it is read; what was left out, here."""
+        require_whole(self._copy, self._bytes)
+
+    def _begin(self, entry: Entry) -> bytes:
+        self._bytes += len(entry.link) if entry.kind == SYMLINK else entry.size
+        return self._writer.begin(entry)
 
 
 class EngineUnpack:

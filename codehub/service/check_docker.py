@@ -164,8 +164,7 @@ def judge_homes(found: Survey, *, direct: bool) -> Verdict:
     where = found.root / "volumes" if found.root else "the engine's volumes"
     return warning(
         "only through the engine's copy API, so archives lose extended attributes, the holes of "
-        "sparse files and fractions of a second; and a folder that the engine cannot read on its "
-        "disk is left out of them without a word",
+        "sparse files and fractions of a second, and take longer",
         f"run the hub on the engine's machine, as root, where {where} is",
     )
 

@@ -251,14 +251,17 @@ async def test_a_file_that_the_engine_cannot_read_is_not_left_out(place: Place) 
     assert committed(place.store) is None
 
 
-async def test_a_folder_that_the_engine_cannot_list_is_left_out_unseen(place: Place) -> None:
-    """What ADR 11 and the doctor say of this way; an engine that tells of it would be better."""
+async def test_a_folder_that_the_engine_cannot_list_is_not_left_out(place: Place) -> None:
+    """Its copy looks complete without it; only when it measures the volume, it tells."""
     ref = await place.volume()
     (place.home(ref) / "a").write_text("kept")
     (place.home(ref) / "m").mkdir()
-    with unlistable(place.home(ref) / "m"):
-        meta = await place.archive(ref)
-    assert meta.entries == 2, "the home and one file"
+    unreadable = unlistable(place.home(ref) / "m")
+    with unreadable, pytest.raises(ActionFailed, match="could not look through the whole home"):
+        await place.archive(ref)
+    assert committed(place.store) is None
+    assert (place.home(ref) / "a").read_text() == "kept"
+    assert (await place.archive(ref)).entries == 3, "the home, a file and a folder"
 
 
 async def test_a_volume_with_something_in_it_is_left_alone(place: Place) -> None:
@@ -300,12 +303,13 @@ async def test_a_place_without_the_volume_is_no_home(place: Place) -> None:
     assert committed(place.store) is None
 
 
-async def test_a_home_that_is_mounted_only_while_it_is_used_is_archived_whole(
+async def test_a_home_that_is_mounted_only_while_it_is_used_is_not_archived(
     place: Place, tmp_path: Path
 ) -> None:
     """As somebody who found a lost home on another disk gives it back to the engine.
 
-    While nothing runs, the volume's directory is an empty one below the place of the mount.
+    While nothing runs, the volume's directory is an empty one below the place of the mount; and the
+    engine does not measure such a volume, so what a copy lacks would not be seen.
     """
     ref, elsewhere = VolumeRef(uuid4(), 1), tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -319,8 +323,10 @@ async def test_a_home_that_is_mounted_only_while_it_is_used_is_archived_whole(
 
     assert await place.runtime.volume_path(ref) is None
 
-    back = await place.restore(await place.archive(ref))
-    assert (place.home(back) / "notes").read_text() == "found again"
+    with pytest.raises(ActionFailed, match=f"does not measure the volume {ref.name}"):
+        await place.archive(ref)
+    assert committed(place.store) is None
+    assert (elsewhere / "notes").read_text() == "found again"
 
 
 # ---- The container that holds a volume ----

@@ -6,6 +6,7 @@ Real engines swallow errors in ways that cannot be brought about at will; this o
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 import threading
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 FOLDER = "h"
+VOLUME = "ws-home-g1"
 
 
 def tar_of(*members: tuple[str, bytes | None], end: bool = True, **fields: Any) -> bytes:
@@ -52,7 +54,9 @@ class FakeEngine:
     """`home` is what it says is in the home; `unpack` makes that of what it was given.
 
     `status` and `said` are its answer to that; `listens` False answers without reading on. `cut`
-    ends its answers after so many bytes, as an engine does that dies.
+    ends its answers after so many bytes, as an engine does that dies. `usage` is what it says of
+    the volume when it has measured all of them, the size of `home` if None; before, it has so many
+    other askers (`busy`).
     """
 
     path: Path
@@ -63,6 +67,14 @@ class FakeEngine:
     listens: bool = True
     cut: int | None = None
     given: list[bytes] = field(default_factory=list)
+    usage: dict[str, Any] | None = None
+    busy: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of files and links in the home."""
+        with tarfile.open(fileobj=io.BytesIO(self.home)) as tar:
+            return sum(len(each.linkname) if each.issym() else each.size for each in tar)
 
     @property
     def copy(self) -> EngineCopy:
@@ -110,6 +122,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/_ping":
             self._answer(200, b"OK")
+        elif self.path == "/v1.41/containers/c0ffee/json":
+            self._tell({"Mounts": [{"Destination": f"/{FOLDER}", "Name": VOLUME}]})
+        elif self.path.partition("?")[0] == "/v1.41/system/df":
+            self._measure()
         elif self.path != f"/v1.41/containers/c0ffee/archive?path=%2F{FOLDER}":
             self._answer(404, b'{"message": "No such container: c0ffee"}')
         else:
@@ -127,6 +143,19 @@ class _Handler(BaseHTTPRequestHandler):
             whole = engine.unpack(engine.given[-1])
             engine.home = whole if any(whole) else EMPTY
         self._answer(engine.status, b'{"message": "%s"}' % engine.said.encode())
+
+    def _measure(self) -> None:
+        engine = self.engine
+        if engine.busy:
+            engine.busy -= 1
+            self._answer(500, b'{"message": "a disk usage operation is already running"}')
+            return
+        usage = {"UsageData": {"Size": engine.size}} if engine.usage is None else engine.usage
+        others = {"Name": "another", "UsageData": {"Size": 7}}
+        self._tell({"Volumes": [others, {"Name": VOLUME} | usage]})
+
+    def _tell(self, answer: object) -> None:
+        self._answer(200, json.dumps(answer).encode())
 
     def _read_chunks(self) -> bytes:
         body = b""

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tarfile
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -184,6 +184,36 @@ def test_a_copy_that_is_not_whole_is_no_archive(
     assert not isinstance(caught.value, ArchiveCorrupted), "no archive was ever read"
     assert committed(store) is None
     assert list(store.list("")) == []
+
+
+@pytest.mark.parametrize(
+    ("usage", "words"),
+    [
+        ({"UsageData": {"Size": -1}}, "could not look through the whole home"),
+        ({"UsageData": {"Size": 12}}, "copied 11 bytes of a home that has 12"),
+        ({"UsageData": {"Size": None}}, "does not measure the volume ws-home-g1"),
+        ({"UsageData": None}, "does not measure"),
+        ({"Name": "yet another"}, "does not measure"),
+    ],
+    ids=["unreadable", "left out", "no size", "no usage", "not listed"],
+)
+def test_a_copy_that_is_not_all_the_engine_has_is_no_archive(
+    engine: FakeEngine, store: LocalStore, usage: dict[str, Any], words: str
+) -> None:
+    engine.home = tar_of(*GOOD)
+    engine.usage = usage
+    with pytest.raises(ActionFailed, match=words):
+        archive_here(store, engine.copy)
+    assert committed(store) is None
+    assert list(store.list("")) == []
+
+
+def test_an_engine_that_measures_for_others_is_waited_for(
+    engine: FakeEngine, store: LocalStore
+) -> None:
+    engine.home, engine.busy = tar_of(*GOOD), 2
+    assert archive_here(store, engine.copy).entries == 3
+    assert engine.busy == 0
 
 
 def test_folders_are_taken_as_deep_as_an_engine_sees_all_of_them(

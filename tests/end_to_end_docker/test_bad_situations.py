@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -38,6 +38,7 @@ def hub(ground: Ground) -> Iterator[DockerHub]:
             first=ground.served(LATER),
             second=ground.served(LATER),
             damaged=ground.served(LATER),
+            robbed=ground.served(LATER),
             borrowed=ground.served(LATER),
             littered=ground.served(LATER),
             crashes=ground.served(LATER, CRASHES),
@@ -45,7 +46,7 @@ def hub(ground: Ground) -> Iterator[DockerHub]:
             missing=f"image: '{images.address}/team/missing:1', {LATER}",
         )
         made.coordinate()
-        names = ("first", "second", "damaged", "borrowed", "littered", "missing")
+        names = ("first", "second", "damaged", "robbed", "borrowed", "littered", "missing")
         made.until_settled(**dict.fromkeys(names, "STANDBY"))
         yield made
 
@@ -189,6 +190,39 @@ def test_a_damaged_archive_is_kept_and_its_half_home_is_not(hub: DockerHub) -> N
     hub.tell("recover", "damaged", "--wait")
     hub.until_settled(damaged="STANDBY")
     assert describe(hub.home("damaged")) == before
+
+
+@pytest.mark.parametrize("end", ["", ".meta"], ids=["archive", "commit-marker"])
+def test_an_archive_that_somebody_removed_is_a_loss_and_no_empty_home(
+    hub: DockerHub, end: str
+) -> None:
+    (hub.home("robbed") / "data").write_bytes(os.urandom(100_000))
+    before = describe(hub.home("robbed"))
+    hub.settle("robbed", ARCHIVED)
+    archive = hub.rows()["robbed"].archive
+    assert archive is not None
+    removed = take(hub, f"{archive}{end}")
+    left = hub.archives()
+
+    hub.want("robbed", STANDBY)
+    row = hub.until_error("robbed", "DataLost")
+
+    assert (row.archive, row.home) == (archive, None), "and no empty home took its place"
+    assert hub.archives() == left, "what is left of it is kept"
+    hub.ground.s3.client.put_object(Bucket=hub.bucket, **removed)
+    hub.tell("recover", "robbed", "--from-archive", "--wait")
+    hub.until_settled(robbed="STANDBY")
+    assert describe(hub.home("robbed")) == before
+    until(lambda: hub.volumes_of("robbed") == {hub.rows()["robbed"].home}, "one volume")
+
+
+def take(hub: DockerHub, key: str) -> dict[str, Any]:
+    """Remove an object from the bucket, as somebody who tidies up; what brings it back."""
+    s3, name = hub.ground.s3.client, f"{PREFIX}{key}"
+    found = s3.get_object(Bucket=hub.bucket, Key=name)
+    body = found["Body"].read()
+    s3.delete_object(Bucket=hub.bucket, Key=name)
+    return {"Key": name, "Body": body, "Metadata": found["Metadata"]}
 
 
 def flip(hub: DockerHub, archive: str, at: int) -> None:

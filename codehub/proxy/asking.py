@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("codehub.proxy")
 
-FAILED: Final = Answer(500, [(b"Content-Type", b"text/plain")], b"the hub failed\n")
+_SORRY: Final = b"Something went wrong in the hub. Try again, or ask an admin: its log says why.\n"
+FAILED: Final = Answer(500, [(b"Content-Type", b"text/plain")], _SORRY)
 
 
 class Asked:

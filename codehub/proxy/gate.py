@@ -140,7 +140,7 @@ class ProxyGate:
             place = HUB  # whoever asks whether it lives asks by an address, and learns no more
         if place is None:
             return refusal(
-                HTTPStatus.MISDIRECTED_REQUEST, "this hub is not reached under that name"
+                HTTPStatus.MISDIRECTED_REQUEST, "this hub does not answer under that host name"
             )
         if self._front.secure:
             head.secure = True
@@ -312,7 +312,7 @@ def _unfit(head: RequestHead, identity: Identity) -> Answer | None:
     fits = may_open_socket if is_websocket else may_send
     if fits(head, origin, identity.way):
         return None
-    return refusal(HTTPStatus.FORBIDDEN, "another site may not do this")
+    return refusal(HTTPStatus.FORBIDDEN, "pages of other sites may not do this")
 
 
 def _is_theirs(found: Found, identity: Identity) -> bool:

@@ -173,7 +173,9 @@ class Own:
         if found is None or not may_see(found):
             return tell(caller, self._desk, MISSING)
         if self.follow.full:
-            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages wait")
+            return problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are waiting; try again in a moment"
+            )
         events = self.follow.events(name, may_see, partial(self._hold, identity))
         return Answer(HTTPStatus.OK, list(_EVENTS), events)
 

@@ -18,7 +18,7 @@ from codehub.model.states import LEVELS, DesiredState, IntentSource, Operation, 
 from codehub.proxy.notices import problem, redirect
 from codehub.proxy.origin import local_path
 from codehub.proxy.outcome import MISSING, limited, unreadable
-from codehub.proxy.own_desk import OLD_PAGE, is_theirs, log_in, not_allowed, refusal, tell
+from codehub.proxy.own_desk import is_theirs, log_in, not_allowed, old_page, refusal, tell
 from codehub.proxy.own_forms import MOST_BYTES, Bad, is_proven, read_form
 from codehub.proxy.seam import Ask
 from codehub.service.asking import held_still, missing
@@ -65,7 +65,7 @@ class Actions:
             if caller.identity is None:
                 return _outside(caller, back)
             if not is_proven(caller.head, form, caller.identity):
-                return tell(caller, self._desk, OLD_PAGE, wanted=back)
+                return tell(caller, self._desk, old_page(back), wanted=back)
             return await self._done(caller, caller.identity, name, form)
         except Bad as bad:
             return problem(bad.status, bad.message)
@@ -183,7 +183,7 @@ def _may(identity: Identity, action: str) -> bool:
 
 def _goal(action: str) -> DesiredState:
     if action not in _GOALS:
-        raise UsageError("this can start, stop, restore and recover")
+        raise UsageError("action is one of start, stop, restore and recover")
     return _GOALS[action]
 
 
@@ -191,7 +191,7 @@ def _mode(text: str) -> RecoverMode:
     try:
         return RecoverMode(text or RecoverMode.PLAIN)
     except ValueError:
-        raise UsageError(f"a recovery is one of {', '.join(RecoverMode)}") from None
+        raise UsageError(f"mode is one of {', '.join(RecoverMode)}") from None
 
 
 def _is_beyond(found: Found, goal: DesiredState) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from codehub.errors import LimitReached, NotFound, Refused
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from codehub.service.sessions import Lasting
     from codehub.store.pool import Pool
     from codehub.store.workspaces import Found
-
-OLD_PAGE: Final = Outcome(
-    HTTPStatus.FORBIDDEN,
-    Trouble(
-        "This page is too old",
-        "It belongs to another login, or to none, so nothing was done.",
-        "load it again, and then once more",
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +94,17 @@ def refusal(error: CodeHubError, name: str, back: str) -> Outcome:
     return Outcome(HTTPStatus.CONFLICT, shown)
 
 
+def old_page(back: str) -> Outcome:
+    """Somebody sent a form that was made for another login; `back` is where it is made anew."""
+    shown = Trouble(
+        "This page is out of date",
+        "It was opened under another login, so nothing was done.",
+        "open the page again, and try once more",
+        links=(Link("Open the page again", back),),
+    )
+    return Outcome(HTTPStatus.FORBIDDEN, shown)
+
+
 def log_in(caller: Caller) -> Answer:
     """Nobody is known who asks."""
     return log_in_first(caller.head, caller.place)
@@ -110,7 +112,7 @@ def log_in(caller: Caller) -> Answer:
 
 def not_allowed(methods: Iterable[bytes]) -> Answer:
     allowed = b", ".join(methods)
-    text = "there is nothing to be had here that way"
+    text = f"this address can only be asked with {allowed.decode()}"
     return line(HTTPStatus.METHOD_NOT_ALLOWED, text, [(b"Allow", allowed)])
 
 

@@ -89,7 +89,10 @@ def read_form(head: RequestHead, body: bytes) -> dict[str, str]:
     """The fields of a form, each of them once. Raises Bad."""
     kind = (head.get(b"content-type") or b"").partition(b";")[0].strip().lower()
     if kind != _KIND:
-        raise Bad(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this takes a form")
+        raise Bad(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "send this as a form (application/x-www-form-urlencoded)",
+        )
     try:
         found = parse_qs(
             body.decode("utf-8"),
@@ -100,7 +103,7 @@ def read_form(head: RequestHead, body: bytes) -> dict[str, str]:
     except ValueError:
         raise Bad(HTTPStatus.BAD_REQUEST, "this form cannot be read") from None
     if any(len(values) != 1 for values in found.values()):
-        raise Bad(HTTPStatus.BAD_REQUEST, "this form says the same thing twice")
+        raise Bad(HTTPStatus.BAD_REQUEST, "this form has a field twice")
     return {name: values[0] for name, values in found.items()}
 
 

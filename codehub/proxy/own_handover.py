@@ -125,8 +125,9 @@ class Handovers:
             return redirect(wanted.encode())
         begin = f"/_codehub/begin?next={quote(wanted, safe='')}"
         shown = Trouble(
-            "The login did not arrive",
-            "It took too long, or your browser keeps no cookies for this address.",
+            "You could not be logged in here",
+            "It took too long, or your browser keeps no cookies from this address.",
+            "try again; if it fails again, allow cookies for this address",
             links=(Link("Try again", begin),),
             home=False,
         )

@@ -14,7 +14,7 @@ from codehub.proxy.cookies import clear_cookie, set_cookie
 from codehub.proxy.notices import page, problem, redirect
 from codehub.proxy.origin import local_path
 from codehub.proxy.outcome import Outcome
-from codehub.proxy.own_desk import OLD_PAGE, not_allowed, tell
+from codehub.proxy.own_desk import not_allowed, old_page, tell
 from codehub.proxy.own_forms import (
     LOGIN,
     MOST_BYTES,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from codehub.service.passwords import Passwords
 
 AWAY: Final = "The hub cannot reach its database, so nobody can log in at the moment."
-STALE_FORM: Final = "This form was too old; try again."
-NO_COOKIES: Final = "Your browser keeps no cookies for this hub; a login needs one."
+STALE_FORM: Final = "This form was open for too long. Try again."
+NO_COOKIES: Final = "Your browser keeps no cookies from this hub. Allow them, and try again."
 
 
 class Logins:
@@ -193,13 +193,19 @@ class Logins:
         try:
             form = read_form(caller.head, body)
             if not is_proven(caller.head, form, identity):
-                return tell(caller, self._desk, OLD_PAGE, wanted="")
+                return tell(caller, self._desk, old_page("/logout"), wanted="")
             async with self._desk.pool.connection() as conn:
                 await log_out(conn, session, self._desk.visitor(caller.head))
         except Bad as bad:
             return problem(bad.status, bad.message)
         except CodeHubError:
-            shown = Trouble("Still logged in", "The hub cannot reach its database.", alarm=True)
+            shown = Trouble(
+                "You are still logged in",
+                "The hub cannot reach its database.",
+                "try again in a moment",
+                alarm=True,
+                links=(Link("Try again", "/logout"),),
+            )
             return tell(caller, self._desk, Outcome(HTTPStatus.SERVICE_UNAVAILABLE, shown))
         gone = (b"Set-Cookie", clear_cookie(secure=caller.head.secure))
         return redirect(b"/logout", headers=[gone])
@@ -227,7 +233,7 @@ def logged(identity: Identity | None) -> Outcome:
         return Outcome(HTTPStatus.OK, shown)
     shown = Trouble(
         "Log out?",
-        "Open workspaces stay as they are; what is open in this browser is cut off.",
+        "Your workspaces stay as they are. Their pages in this browser stop working.",
         buttons=(Button("Log out", "/logout"),),
     )
     return Outcome(HTTPStatus.OK, shown)

@@ -73,5 +73,5 @@ class Shell:
 
 
 async def _misdirect(scope: Scope, receive: Receive, send: Send) -> None:
-    told = problem(HTTPStatus.MISDIRECTED_REQUEST, "this hub is not reached under that name")
+    told = problem(HTTPStatus.MISDIRECTED_REQUEST, "this hub does not answer under that host name")
     await told(scope, receive, send)

@@ -64,7 +64,7 @@ async def test_neither_address_of_the_way_is_worth_anything_to_another(world: Wo
     stolen = await theirs.open(handed.headers["location"])
     assert stolen.status == 403
     assert theirs.jar == {}
-    assert "did not arrive" in stolen.text
+    assert "could not be logged in" in stolen.text
 
 
 async def test_nobody_is_logged_in_with_the_code_of_another(world: World) -> None:

@@ -18,7 +18,7 @@ from codehub.web.who import Caller, find_caller
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_OLD: Final = "this page belongs to another login, or to none, so nothing was done"
+_OLD: Final = "this page was opened under another login, so nothing was done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ async def sent_form(
     except Bad as bad:
         raise HTTPException(bad.status, bad.message) from None
     if not is_proven(caller.head, fields, caller.identity):
-        raise NotAllowed(_OLD, hint="load it again, and then once more")
+        raise NotAllowed(_OLD, hint="open the page again, and try once more")
     if not caller.identity.may(Scope.WRITE):
         raise NotAllowed("this token may not do that", hint="make one with the scope write")
     return Form(caller, fields)

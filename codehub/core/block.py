@@ -19,6 +19,7 @@ from codehub.core.target import aim, waits_until
 from codehub.model.conditions import ConditionName, ConditionStatus
 from codehub.model.decision import DISCARD_DATA
 from codehub.model.explanation import Block, BlockKind
+from codehub.model.reasons import MEANINGS
 from codehub.model.states import PHASE_OF, DesiredState, ErrorReason, Operation, Phase
 from codehub.model.voice import Voice
 
@@ -33,14 +34,6 @@ _FACTS: Final = {
     ConditionName.VOLUME_READY: "its volume",
     ConditionName.ARCHIVE_READY: "its archive",
     ConditionName.CONTAINER_READY: "what runs of it",
-}
-_MEANING: Final = {
-    ErrorReason.TIMEOUT: "it took longer than it may",
-    ErrorReason.DATA_LOST: "its home is gone, and no other one is put in its place by itself",
-    ErrorReason.IMAGE_PULL_FAILED: "its image does not exist, or the hub may not have or use it",
-    ErrorReason.CONTAINER_WITHOUT_VOLUME: "it runs, but its home is missing or not complete",
-    ErrorReason.ARCHIVE_CORRUPTED: "its archive is not what was written",
-    ErrorReason.RETRY_EXCEEDED: "it was tried several times and failed every time",
 }
 _LEADERLESS: Final = {
     Voice.COMMANDS: "start one: 'codehub up' on this machine, or 'codehub serve coordinator'",
@@ -108,7 +101,7 @@ def _error(workspace: Workspace, reason: ErrorReason, voice: Voice) -> Block:
     status = workspace.status
     failed = status.op_progress.get(FAILED)
     during = f" during {failed}" if failed and failed != Operation.NONE.value else ""
-    said = f"{status.error_message or 'no message was kept'}; that is, {_MEANING[reason]}"
+    said = f"{status.error_message or 'no message was kept'}; that is, {MEANINGS[reason]}"
     if found_again(workspace):
         said = "what was gone is there again"
     return Block(BlockKind.ERROR, f"{reason}{during}: {said}", advise(workspace, voice))

@@ -20,6 +20,7 @@ from codehub.core.interrupt import lowering_waits, waiting_words
 from codehub.core.tally import tally_holds, tally_owners, tally_storage
 from codehub.core.target import aim
 from codehub.model.history import Usage
+from codehub.model.reasons import WORDS
 from codehub.model.report import Progress, Report, ReportError, ReportLine
 from codehub.model.states import PHASE_OF, DesiredState, Operation, Phase
 from codehub.model.voice import Voice
@@ -102,10 +103,11 @@ def _reasons(
     if workspace.orphaned:
         yield "no spec declares it any more"
     if status.phase is Phase.ERROR:
-        yield f"{status.error_reason or 'an error'}, waits for a person"
+        waits = "waits" if voice is Voice.COMMANDS else "so it waits"
+        yield f"{_wrong(status, voice)}, {waits} for a person"
         return
     if status.error_reason is not None:
-        yield _retrying(status, now)
+        yield _retrying(status, now, voice)
     if wanted is DesiredState.DELETED:
         yield "being deleted"
     if lowering_waits(workspace, now, options):
@@ -119,13 +121,20 @@ def _reasons(
         yield from _under_way(workspace, wanted)
 
 
-def _retrying(status: Status, now: datetime) -> str:
+def _wrong(status: Status, voice: Voice) -> str:
+    """The code for command lines and reports; words where people look at a page."""
+    if status.error_reason is None:
+        return "an error"
+    return status.error_reason if voice is Voice.COMMANDS else WORDS[status.error_reason]
+
+
+def _retrying(status: Status, now: datetime, voice: Voice) -> str:
     again = ""
     if status.retry_at is not None:
         wait = short(status.retry_at - now)
         again = f", tried again in {wait}" if status.retry_at > now else ", being tried again"
     message = f": {status.error_message}" if status.error_message else ""
-    return f"{status.error_reason}{message}{again}"
+    return f"{_wrong(status, voice)}{message}{again}"
 
 
 def _under_way(workspace: Workspace, wanted: DesiredState) -> Iterator[str]:

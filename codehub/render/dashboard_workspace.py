@@ -11,12 +11,13 @@ from codehub.core.detect import contradictions
 from codehub.core.express import seconds
 from codehub.core.hold import ttl_limit
 from codehub.core.judge import ARCHIVE_DAMAGED, MAKES_VOLUME, VOLUME_MISSING
+from codehub.model.reasons import WORDS
 from codehub.model.states import DesiredState, Phase
 from codehub.model.workspace import Ttl
 from codehub.render.dashboard import following, page
 from codehub.render.dashboard_row import TOUCH
 from codehub.render.explain_text import TITLES
-from codehub.render.words import clean
+from codehub.render.words import capital, clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,6 +97,12 @@ class About:
         facts = (each.last_transition_time for each in status.conditions.values())
         found = (block.until, status.op_started_at, *facts)
         return (*self.row.times, *(each for each in found if each is not None))
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong, in a few words."""
+        reason = self.row.view.workspace.status.error_reason
+        return capital(WORDS[reason]) if reason else "Something is wrong"
 
     @property
     def wrong(self) -> frozenset[ConditionName]:

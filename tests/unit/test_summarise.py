@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from codehub.core.summarise import PHASES, progress, summarise
+from codehub.core.summarise import PHASES, progress, reason, summarise
 from codehub.model.plan import PlanOptions
 from codehub.model.revision import HubState
 from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
+from codehub.model.voice import Voice
 from codehub.model.workspace import Activity, Intent, Status, Ttl, Workspace
 from tests.make import NOW, workspace
 from tests.snapshots import report_cases
@@ -79,8 +80,11 @@ def test_what_idleness_lowered_is_held_by_its_ttl() -> None:
 
 def test_an_error_waits_for_a_person_and_comes_with_advice() -> None:
     lost = Status(Phase.ERROR, error_reason=ErrorReason.DATA_LOST, error_message="it is gone")
-    report = report_of(workspace("api", status=lost))
+    one = workspace("api", status=lost)
+    report = report_of(one)
     assert report.lines[0].why == "DataLost, waits for a person"
+    on_a_page = reason(one, NOW, OPTIONS, Voice.BUTTONS)
+    assert on_a_page == "its home is missing, so it waits for a person"
     (error,) = report.errors
     assert (error.message, error.reason) == ("it is gone", ErrorReason.DATA_LOST)
     assert "'codehub recover api --accept-empty'" in error.advice

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from codehub.core.recover import found_again
 from codehub.model.states import ErrorReason, RecoverMode
-from codehub.render.pages import Button, Choice
+from codehub.render.pages import Button, Choice, Link
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from codehub.model.workspace import Workspace
 
 DO: Final = "/_codehub/do/"
+DASHBOARD: Final = "/workspaces/"
+"""Where the dashboard has a page for each of them: on the hub's host alone."""
 _EMPTY: Final = "All that was in its home is given up for good. This cannot be taken back."
 _LOST: Final = frozenset({ErrorReason.DATA_LOST})
 _LOSSES: Final = _LOST | {ErrorReason.ARCHIVE_CORRUPTED}
@@ -23,6 +25,11 @@ _LOSSES: Final = _LOST | {ErrorReason.ARCHIVE_CORRUPTED}
 def act(name: str, verb: str, label: str, **more: str) -> Button:
     """A button that does something with a workspace, at once."""
     return Button(label, DO + name, (("action", verb), *more.items()))
+
+
+def logs(name: str) -> Link:
+    """Where whoever may see a workspace reads what it writes."""
+    return Link("See its logs", f"{DASHBOARD}{name}/logs")
 
 
 def in_the_way(name: str, running: Iterable[str], stoppable: Container[str]) -> tuple[Choice, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from codehub.model.access import Way
+from codehub.proxy.buttons import DASHBOARD
 from codehub.proxy.frames import TRY_AGAIN_LATER, close_frame
 from codehub.proxy.hosts import HUB
 from codehub.proxy.origin import local_path
@@ -197,6 +198,8 @@ def _facts_of(shown: Waiting | Trouble) -> Mapping[str, Any]:
     facts: dict[str, Any] = {}
     if isinstance(shown, Trouble) and shown.advice:
         facts["advice"] = clean(shown.advice)
+    if isinstance(shown, Trouble) and shown.code:
+        facts["reason"] = shown.code
     if isinstance(shown, Waiting) and shown.part is not None:
         facts["progress"] = round(shown.part, 3)
     if shown.choices:
@@ -206,6 +209,7 @@ def _facts_of(shown: Waiting | Trouble) -> Mapping[str, Any]:
 
 def _away_from_the_hub(shown: Waiting | Trouble) -> Waiting | Trouble:
     """On a workspace's own host nothing is done to others: that is for the hub's."""
+    shown = replace(shown, links=tuple(_by_the_hub(each) for each in shown.links))
     if not any(each.button for each in shown.choices):
         return shown
     names = tuple(replace(each, button=None) for each in shown.choices)
@@ -213,6 +217,12 @@ def _away_from_the_hub(shown: Waiting | Trouble) -> Waiting | Trouble:
     then = dict(fields).get("then", "")
     link = Link("Choose one to stop", f"{AT_THE_HUB}?to=/_codehub/limit/{then}")
     return replace(shown, choices=names, buttons=(), links=(*shown.links, link))
+
+
+def _by_the_hub(link: Link) -> Link:
+    if not link.href.startswith(DASHBOARD):
+        return link
+    return replace(link, href=f"{AT_THE_HUB}?to={link.href}")
 
 
 def _sent_a_form(head: RequestHead) -> bool:

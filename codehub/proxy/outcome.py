@@ -16,10 +16,13 @@ from codehub.core.express import short
 from codehub.core.hold import active_override
 from codehub.core.summarise import progress
 from codehub.core.target import aim, ceiling
-from codehub.model.states import DesiredState, Operation, Phase
+from codehub.model.reasons import WORDS
+from codehub.model.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.model.voice import Voice
-from codehub.proxy.buttons import act, in_the_way, recoveries
+from codehub.proxy.buttons import act, in_the_way, logs, recoveries
+from codehub.proxy.causes import why_archived, why_stopped
 from codehub.render.pages import Sign, Trouble, Waiting
+from codehub.render.words import capital
 
 if TYPE_CHECKING:
     from codehub.errors import LimitReached
@@ -32,23 +35,58 @@ TOO_MANY: Final = HTTPStatus.TOO_MANY_REQUESTS
 
 FOLLOW: Final = "/_codehub/follow/"
 
+
+@dataclass(frozen=True, slots=True)
+class _Doing:
+    """What is said of an operation: where the workspace comes afterwards, and where it does not."""
+
+    title: str
+    coming: str
+    staying: str
+
+
+_LATER: Final = "It can be started when that is done."
 _DOING: Final = {
-    Operation.PROVISIONING: ("Preparing {name}", "Its home is being made; then it starts."),
-    Operation.CREATE_EMPTY_ARCHIVE: ("Preparing {name}", "Its archive is being made."),
-    Operation.RESTORING: ("Restoring {name}", "Its home is coming back from the archive."),
-    Operation.STARTING: ("Starting {name}", "It opens here as soon as it answers."),
-    Operation.STOPPING: ("Stopping {name}", "It is being stopped; then it starts again for you."),
-    Operation.ARCHIVING: (
-        "Archiving {name}",
-        "Its home is being archived; then it comes back for you.",
+    Operation.PROVISIONING: _Doing(
+        "Preparing {name}",
+        "Its home is being made; then it starts and opens here.",
+        f"Its home is being made. {_LATER}",
     ),
-    Operation.DELETING: ("Deleting {name}", "It is being deleted; its last archive is kept."),
+    Operation.CREATE_EMPTY_ARCHIVE: _Doing(
+        "Preparing {name}",
+        "Its archive is being made; then it starts and opens here.",
+        f"Its archive is being made. {_LATER}",
+    ),
+    Operation.RESTORING: _Doing(
+        "Restoring {name}",
+        "Its home is coming back from the archive; then it starts and opens here.",
+        f"Its home is coming back from the archive. {_LATER}",
+    ),
+    Operation.STARTING: _Doing(
+        "Starting {name}",
+        "It opens here as soon as it answers.",
+        "It is still starting, and will be stopped again as soon as it runs.",
+    ),
+    Operation.STOPPING: _Doing(
+        "Stopping {name}",
+        "It is being stopped; then it starts again and opens here.",
+        "It is being stopped.",
+    ),
+    Operation.ARCHIVING: _Doing(
+        "Archiving {name}",
+        "Its home is being archived; then it comes back and opens here.",
+        "Its home is being archived.",
+    ),
+    Operation.DELETING: _Doing(
+        "Deleting {name}",
+        "It is being deleted; its last archive is kept.",
+        "It is being deleted; its last archive is kept.",
+    ),
 }
-_LOWERING: Final = {
-    Operation.STOPPING: "It is being stopped.",
-    Operation.ARCHIVING: "Its home is being archived.",
-}
-"""What is said where nobody asks for it: it does not come back by itself."""
+_LOGGED: Final = frozenset({ErrorReason.TIMEOUT, ErrorReason.RETRY_EXCEEDED})
+"""Errors of which its logs may show the cause."""
+_WITH_HOME: Final = frozenset(_DOING) - {Operation.CREATE_EMPTY_ARCHIVE, Operation.DELETING}
+"""Operations in which there is a home, or will be: a visit asks for what goes on from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +145,15 @@ def unasked(result: Outcome) -> Outcome:
 def no_answer(name: str) -> Outcome:
     """The workspace runs, as far as we know, but nothing answers at its port."""
     message = "It is running, but does not answer at its port."
-    advice = f"see what it says with 'codehub logs {name}'"
-    said = Trouble(f"{name} does not answer", message, advice, refresh=5, alarm=True)
+    said = Trouble(
+        f"{name} does not answer",
+        message,
+        f"see what it says with 'codehub logs {name}'",
+        refresh=5,
+        alarm=True,
+        links=(logs(name),),
+        pressing="see in its logs what it says",
+    )
     return Outcome(BAD_GATEWAY, said)
 
 
@@ -130,12 +175,15 @@ def unattended() -> Outcome:
 
     The way home is left open: in place of the dashboard there is what the proxy knows itself.
     """
-    message = "What serves it cannot be reached. Workspaces run on, and open at their addresses."
+    message = (
+        "The part of the hub that shows it cannot be reached. "
+        "Workspaces run on, and open at their addresses."
+    )
     advice = (
         "wait a moment; if it stays so, tell an admin: "
         "'codehub serve web' has to run where WEB_URL says"
     )
-    said = Trouble("The dashboard gives no answer", message, advice, alarm=True, refresh=5)
+    said = Trouble("The dashboard does not answer", message, advice, alarm=True, refresh=5)
     return Outcome(UNAVAILABLE, said, of_hub=True)
 
 
@@ -174,16 +222,18 @@ def _failed(workspace: Workspace) -> Outcome:
         title = f"Recovering {workspace.name}"
         said = Waiting(title, message, follow=FOLLOW + workspace.name)
         return Outcome(BAD_GATEWAY, said)
-    reason = f"{status.error_reason}: " if status.error_reason else ""
-    message = reason + (status.error_message or "no message was kept")
+    reason = status.error_reason
+    words = capital(WORDS[reason] if reason else "something went wrong")
     trouble = Trouble(
-        f"{workspace.name} needs a person",
-        message,
+        f"{workspace.name} has a problem",
+        f"{words}: {status.error_message}" if status.error_message else f"{words}.",
         advise(workspace),
         (_where(workspace),),
         alarm=True,
         buttons=tuple(recoveries(workspace)),
+        links=(logs(workspace.name),) if reason in _LOGGED else (),
         pressing=advise(workspace, Voice.BUTTONS),
+        code=reason or "",
     )
     return Outcome(BAD_GATEWAY, trouble)
 
@@ -200,24 +250,35 @@ def _suspended(workspace: Workspace) -> Outcome:
 def _busy(found: Found) -> Outcome:
     workspace = found.workspace
     status = workspace.status
-    title, message = _DOING[status.operation]
+    doing = _DOING[status.operation]
     done = progress(status)
     span = f"for {short(found.read_at - status.op_started_at)}" if status.op_started_at else ""
     words = ", ".join(part for part in (done.words, span) if part) if done else span
     details = words[:1].upper() + words[1:] if done or not span else f"Under way {span}"
-    said = Waiting(
-        title.format(name=workspace.name),
-        message,
+    coming = Waiting(
+        doing.title.format(name=workspace.name),
+        doing.coming,
         tuple(each for each in (details, _trouble(workspace)) if each),
         done.part if done else None,
         follow=FOLLOW + workspace.name,
     )
-    if status.operation not in _LOWERING:
-        return Outcome(UNAVAILABLE, said)
     if aim(workspace, found.read_at) is DesiredState.RUNNING:
-        return Outcome(UNAVAILABLE, said, wakes=True)
-    resting = replace(said, message=_LOWERING[status.operation])
-    return Outcome(UNAVAILABLE, said, wakes=True, resting=resting)
+        return Outcome(UNAVAILABLE, coming)
+    staying = replace(coming, message=doing.staying)
+    if _visits_wake(workspace):
+        return Outcome(UNAVAILABLE, coming, wakes=True, resting=staying)
+    return Outcome(UNAVAILABLE, staying)
+
+
+def _visits_wake(workspace: Workspace) -> bool:
+    """Whether a visit asks for it during the operation in flight.
+
+    `wakeFrom` keeps visits from restoring. A restore under way was asked for by somebody else.
+    """
+    operation = workspace.status.operation
+    if operation is Operation.CREATE_EMPTY_ARCHIVE:
+        return workspace.declaration.wake_from is DesiredState.ARCHIVED
+    return operation in _WITH_HOME
 
 
 def _trouble(workspace: Workspace) -> str:
@@ -226,7 +287,7 @@ def _trouble(workspace: Workspace) -> str:
     if status.error_reason is None:
         return ""
     message = f": {status.error_message}" if status.error_message else ""
-    return f"Tried again after {status.error_reason}{message}"
+    return f"Trying again, since {WORDS[status.error_reason]} ({status.error_reason}){message}"
 
 
 def _resting(found: Found) -> Outcome:
@@ -236,18 +297,9 @@ def _resting(found: Found) -> Outcome:
         return _coming(found)
     wakes_archived = workspace.declaration.wake_from is DesiredState.ARCHIVED
     if phase is Phase.STANDBY or (phase is Phase.ARCHIVED and wakes_archived):
-        return _waking(name)
+        return _waking(found)
     if phase is Phase.ARCHIVED:
-        message = "Nobody used it for a while, so its home was archived. Nothing is lost."
-        said = Trouble(
-            f"{name} is archived",
-            message,
-            f"restore it with 'codehub restore {name} --start'",
-            sign=Sign.ARCHIVED,
-            buttons=(act(name, "restore", f"Restore {name}"),),
-            pressing="restore it here",
-        )
-        return Outcome(BAD_GATEWAY, said)
+        return Outcome(BAD_GATEWAY, _restorable(name, why_archived(found)))
     return Outcome(BAD_GATEWAY, _startable(name, f"{name} is not started", "It was never started."))
 
 
@@ -260,6 +312,18 @@ def _startable(name: str, title: str, message: str) -> Trouble:
         sign=Sign.ASLEEP,
         buttons=(act(name, "start", f"Start {name}"),),
         pressing="start it here",
+    )
+
+
+def _restorable(name: str, message: str) -> Trouble:
+    """Its home is archived, and whoever sees this may have it back."""
+    return Trouble(
+        f"{name} is archived",
+        message,
+        f"restore it with 'codehub restore {name} --start'",
+        sign=Sign.ARCHIVED,
+        buttons=(act(name, "restore", f"Restore {name}"),),
+        pressing="restore it here",
     )
 
 
@@ -283,11 +347,15 @@ def _coming(found: Found) -> Outcome:
     return Outcome(BAD_GATEWAY, said, told=TOO_MANY)
 
 
-def _waking(name: str) -> Outcome:
-    message = "It was asleep. It opens here as soon as it answers."
+def _waking(found: Found) -> Outcome:
+    name = found.workspace.name
+    if found.workspace.status.phase is Phase.ARCHIVED:
+        message = "Its home comes back from the archive; then it starts and opens here."
+        resting = _restorable(name, why_archived(found))
+    else:
+        message = "It was asleep. It opens here as soon as it answers."
+        resting = _startable(name, f"{name} is asleep", why_stopped(found))
     said = Waiting(f"Waking {name}", message, follow=FOLLOW + name)
-    asleep = "Nobody used it for a while, so it was stopped. Its files are safe."
-    resting = _startable(name, f"{name} is asleep", asleep)
     return Outcome(UNAVAILABLE, said, wakes=True, resting=resting)
 
 

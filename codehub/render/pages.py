@@ -101,7 +101,7 @@ class Trouble:
     """It will not be there by itself. `alarm` is for what is broken, not merely asleep.
 
     `advice` is what to do with commands; `pressing` is the same in terms of the page's buttons, for
-    whoever has them.
+    whoever has them. `code` is what to search for.
     """
 
     title: str
@@ -116,6 +116,7 @@ class Trouble:
     buttons: tuple[Button, ...] = ()
     links: tuple[Link, ...] = ()
     pressing: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ GENERIC: Final[Mapping[str, Waiting | Trouble]] = {
     ),
     "archived.html": Trouble(
         "Archived",
-        "Nobody used this workspace for a while, so its home was archived. Nothing is lost.",
+        "The home of this workspace is archived. Nothing is lost.",
         "bring it back with 'codehub restore NAME --start'",
         sign=Sign.ARCHIVED,
     ),
@@ -193,7 +194,7 @@ GENERIC: Final[Mapping[str, Waiting | Trouble]] = {
     ),
     "error.html": Trouble(
         "Something is wrong",
-        "This workspace needs a person before it can go on.",
+        "This workspace cannot go on by itself.",
         "'codehub explain NAME' tells what happened and what to do",
         alarm=True,
     ),

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from codehub.model.states import DesiredState, ErrorReason, IntentSource, Phase
-from codehub.model.workspace import Intent, Status
+from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
+from codehub.model.workspace import Intent, StartOn, Status
 from codehub.service.links import create_login_link
 from tests.auth.people import PASSWORD
 from tests.browser.pages_world import fill_in, pages_world
@@ -83,6 +83,41 @@ async def test_from_a_workspaces_own_address_through_the_login_and_the_wake_into
         assert tab.complaints == []
 
     await world.do(arrive)
+
+
+async def test_a_first_visit_while_it_is_prepared_ends_in_the_workspace_by_itself(
+    world: PagesWorld,
+) -> None:
+    """With `startOn: visit` nobody else asks for it to run."""
+    await world.add(
+        workspace(
+            "api",
+            start_on=StartOn.VISIT,
+            intent=Intent(DesiredState.STANDBY, IntentSource.SPEC),
+            status=Status(
+                Phase.PENDING,
+                operation=Operation.PROVISIONING,
+                op_id=UUID(int=9),
+                op_started_at=NOW,
+            ),
+        )
+    )
+    await world.logs_in()
+
+    def come(tab: Tab) -> None:
+        tab.open(world.url("/w/api/"))
+        tab.until(says("Preparing api"))
+        assert tab.value(says("then it starts and opens here"))
+
+    await world.do(come)
+    assert await world.desired() == "RUNNING"
+    await world.change("api", phase="STANDBY", operation="NONE", op_id=None, op_started_at=None)
+    await world.do(lambda tab: tab.until(says("api is about to start")))
+    await starting(world)
+    await world.do(lambda tab: tab.until(says("Starting api")))
+    await world.runs()
+    await world.do(lambda tab: tab.until(THERE))
+    assert await world.do(lambda tab: tab.complaints) == []
 
 
 async def test_the_page_follows_the_restore_and_goes_on_by_itself(world: PagesWorld) -> None:

@@ -48,7 +48,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "DELETING": ("DELETING",),
     "DELETED": ("NONE",),
 }
-WANTED = ("to rest", "RUNNING", "DELETED")
+WANTED = ("ARCHIVED", "STANDBY", "RUNNING", "DELETED")
 HELD = ("free", "wakes from ARCHIVED", "suspended", "ceiling", "override", "limit")
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -99,12 +99,10 @@ class Case:
         )
 
     def _intent(self) -> Intent:
-        lowest = DesiredState.STANDBY if self.phase == "STANDBY" else DesiredState.ARCHIVED
-        desired = lowest if self.wanted == "to rest" else DesiredState(self.wanted)
         override = None
         if self.held == "override":
             override = Override(DesiredState.STANDBY, LATER, "maintenance")
-        return Intent(desired, IntentSource.TTL, override=override)
+        return Intent(DesiredState(self.wanted), IntentSource.TTL, override=override)
 
     def _declared(self) -> dict[str, Any]:
         fields: dict[str, dict[str, Any]] = {
@@ -176,7 +174,7 @@ async def test_what_a_request_gets(world: GateWorld, table_snapshot: SnapshotAss
     visits = {case.key: await ask(world, case, VISIT, cookies) for case in listed}
     rows = await (await world.conn.execute("SELECT name, desired_state FROM workspaces")).fetchall()
     now = {row["name"]: row["desired_state"] for row in rows}
-    woken = {c.key for c in listed if c.wanted == "to rest" and now[c.name] == "RUNNING"}
+    woken = {c.key for c in listed if c.wanted != "RUNNING" and now[c.name] == "RUNNING"}
 
     def rule(phase: str, operation: str, wanted: str, held: str) -> tuple[str, ...] | None:
         key = (phase, operation, wanted, held)
@@ -193,11 +191,18 @@ async def test_what_a_request_gets(world: GateWorld, table_snapshot: SnapshotAss
         grouped=True,
     )
     assert table == table_snapshot
-    assert all(key[0] not in ("ERROR", "PENDING", "DELETED") for key in woken)
+    assert all(key[0] not in ("ERROR", "DELETED") and key[2] != "DELETED" for key in woken)
     assert all(key[3] in ("free", "wakes from ARCHIVED") for key in woken), "no hold is passed"
-    assert {key[0] for key in woken if key[3] == "free"} == {"STANDBY", "RUNNING"}
-    assert ("STANDBY", "NONE", "to rest", "free") in woken
-    assert ("ARCHIVED", "NONE", "to rest", "wakes from ARCHIVED") in woken
+    assert {key[:2] for key in woken if key[3] == "free"} == {
+        ("PENDING", "PROVISIONING"),
+        ("ARCHIVED", "RESTORING"),
+        *(("STANDBY", each) for each in OPERATIONS["STANDBY"]),
+        ("RUNNING", "STOPPING"),
+    }
+    assert {key[:2] for key in woken} - {key[:2] for key in woken if key[3] == "free"} == {
+        ("PENDING", "CREATE_EMPTY_ARCHIVE"),
+        ("ARCHIVED", "NONE"),
+    }
     forwarded = {key for key, answer in visits.items() if answer == "forwarded"}
     assert {key[:2] for key in forwarded} == {("RUNNING", "NONE")}
     assert all(others[key][0] == "forwarded" for key in forwarded)
@@ -219,6 +224,49 @@ async def test_a_visit_wakes_and_the_audit_says_who_came_from_where(world: GateW
         await world.conn.execute("SELECT by, reason, source FROM workspace_events")
     ).fetchone()
     assert row == {"by": "alice", "reason": "visited from 192.0.2.1", "source": "visit"}
+
+
+MAKING_READY = {
+    Operation.PROVISIONING: Phase.PENDING,
+    Operation.RESTORING: Phase.ARCHIVED,
+    Operation.STARTING: Phase.STANDBY,
+}
+
+
+def made_ready(operation: Operation) -> Workspace:
+    """Under way to STANDBY: `startOn: visit`, `codehub restore`, a stop during the start."""
+    status = Status(
+        MAKING_READY[operation], operation=operation, op_id=UUID(int=7), op_started_at=NOW
+    )
+    return workspace("api", status=status, intent=Intent(DesiredState.STANDBY))
+
+
+@pytest.mark.parametrize("operation", MAKING_READY)
+async def test_whoever_comes_while_it_is_made_ready_gets_into_it(
+    world: GateWorld, operation: Operation
+) -> None:
+    """What the page promises must happen: nobody else asks for it to run."""
+    await world.add(made_ready(operation))
+    answer = await world.answer(head(headers=VISIT, cookie=await world.log_in()))
+    assert answer.status == 503
+    assert isinstance(answer.body, bytes)
+    assert b"opens here" in answer.body
+    intent = (await live(world.conn, "api")).intent
+    assert (intent.desired, intent.source) == (DesiredState.RUNNING, IntentSource.VISIT)
+
+
+@pytest.mark.parametrize("headers", [RELOAD, FETCH])
+@pytest.mark.parametrize("operation", MAKING_READY)
+async def test_whoever_asks_for_nothing_while_it_is_made_ready_is_promised_nothing(
+    world: GateWorld, operation: Operation, headers: dict[str, str]
+) -> None:
+    await world.add(made_ready(operation))
+    cookie, before = await world.log_in(), await versions(world.conn, "workspaces")
+    answer = await world.answer(head(headers=headers, cookie=cookie))
+    assert answer.status == 503
+    assert isinstance(answer.body, bytes)
+    assert b"opens here" not in answer.body
+    assert await versions(world.conn, "workspaces") == before
 
 
 @pytest.mark.parametrize(

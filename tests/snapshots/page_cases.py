@@ -25,6 +25,7 @@ from codehub.proxy.outcome import (
     unreadable,
     vanished,
 )
+from codehub.proxy.own_desk import old_page
 from codehub.proxy.own_login import logged
 from codehub.proxy.seam import RequestHead
 from codehub.render.login_page import Login, login_link_page, login_page
@@ -43,6 +44,7 @@ ALICE = Identity(
 )
 AT_HOME = Place("payments-api.localhost", "payments-api")
 LOWERED = Intent(DesiredState.STANDBY, IntentSource.TTL)
+FORGOTTEN = Intent(DesiredState.ARCHIVED, IntentSource.TTL)
 NAME = "payments-api"
 FRAME = Frame(csrf="S" * 43, wanted="/w/payments-api/")
 
@@ -109,20 +111,37 @@ def overridden() -> Outcome | None:
     return outcome(found(Phase.STANDBY, intent=Intent(DesiredState.STANDBY, override=override)))
 
 
-def asleep() -> Outcome:
-    result = outcome(found(Phase.STANDBY))
+def asleep(**fields: Any) -> Outcome:
+    return unwoken(found(Phase.STANDBY, **fields))
+
+
+def unwoken(state: Found) -> Outcome:
+    result = outcome(state)
     assert result is not None
     return unasked(result)
+
+
+def asked(state: DesiredState) -> Intent:
+    return Intent(state, IntentSource.CLI, NOW - timedelta(hours=2), "bob")
 
 
 PAGES: dict[str, Callable[[], str]] = {
     "loading": lambda: said(outcome(found(Phase.STANDBY, Operation.STARTING))),
     "waking": lambda: said(outcome(found(Phase.STANDBY))),
+    "waking-archived": lambda: said(
+        outcome(found(Phase.ARCHIVED, wake_from=DesiredState.ARCHIVED))
+    ),
     "provisioning": lambda: said(outcome(found(Phase.PENDING, Operation.PROVISIONING))),
     "stopping": lambda: said(outcome(found(Phase.RUNNING, Operation.STOPPING))),
     "restoring": lambda: said(restoring()),
+    "provisioning-unasked": lambda: said(unwoken(found(Phase.PENDING, Operation.PROVISIONING))),
     "asleep": lambda: said(asleep()),
-    "archived": lambda: said(outcome(found(Phase.ARCHIVED))),
+    "asleep-asked": lambda: said(asleep(intent=asked(DesiredState.STANDBY))),
+    "asleep-new": lambda: said(asleep(intent=Intent(DesiredState.STANDBY))),
+    "archived": lambda: said(outcome(found(Phase.ARCHIVED, intent=FORGOTTEN))),
+    "archived-asked": lambda: said(
+        outcome(found(Phase.ARCHIVED, intent=asked(DesiredState.ARCHIVED)))
+    ),
     "pending": lambda: said(outcome(found(Phase.PENDING))),
     "error": lambda: said(
         failed(ErrorReason.RETRY_EXCEEDED, "the command ended with code 1 right after its start")
@@ -130,6 +149,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "lost": lambda: said(
         failed(ErrorReason.DATA_LOST, "its volume is not there", archive_key="hub/1/2/home.tar.zst")
     ),
+    "old-page": lambda: said(old_page(f"/w/{NAME}/")),
     "suspended": lambda: said(outcome(found(Phase.STANDBY, suspend=True))),
     "held": lambda: said(outcome(found(Phase.STANDBY, declared_state=DesiredState.STANDBY))),
     "overridden": lambda: said(overridden()),
@@ -143,6 +163,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "queued": lambda: said(queued()),
     "missing": lambda: said(MISSING),
     "gone": lambda: said(no_answer(NAME)),
+    "gone-at-home": lambda: said(no_answer(NAME), AT_HOME),
     "vanished": lambda: said(vanished(NAME)),
     "unavailable": lambda: said(unreadable()),
     "dashboard-away": lambda: said(unattended()),

@@ -10,6 +10,7 @@ import pytest
 
 from codehub.model.access import Way
 from codehub.model.states import ErrorReason
+from codehub.proxy.outcome import no_answer
 from codehub.render.pages import Button, Choice, Frame, Trouble, Waiting, page, served
 from codehub.render.words import DECEPTIVE
 from tests.snapshots.page_cases import ALICE, PAGES, asleep, failed, said, too_many
@@ -22,13 +23,19 @@ if TYPE_CHECKING:
 POINTS = {
     "loading": "Starting payments-api",
     "waking": "Waking payments-api",
-    "provisioning": "Its home is being made; then it starts.",
-    "stopping": "then it starts again for you",
+    "waking-archived": "Its home comes back from the archive",
+    "provisioning": "Its home is being made; then it starts and opens here.",
+    "stopping": "then it starts again and opens here",
     "restoring": 'value="41"',
-    "asleep": "Start payments-api",
+    "provisioning-unasked": "Its home is being made. It can be started when that is done.",
+    "asleep": "Nobody used it for a while",
+    "asleep-asked": "It is stopped, as bob asked 2 hours ago. Its files are safe.",
+    "asleep-new": "Nobody has opened it yet",
     "archived": "Restore payments-api",
+    "archived-asked": "Its home is archived, as bob asked 2 hours ago. Nothing is lost.",
     "pending": "It was never started.",
-    "error": "RetryExceeded: the command ended with code 1",
+    "error": "It failed several times: the command ended with code 1",
+    "old-page": '<a class="button" href="/w/payments-api/">Open the page again</a>',
     "lost": "This cannot be taken back.",
     "suspended": "Declared at specs/payments-api.yaml:1, owner alice",
     "held": "specs/payments-api.yaml:1, commit 5c110904fbe7",
@@ -40,10 +47,11 @@ POINTS = {
     "limit-at-home": "Choose one to stop",
     "queued": "It is number 1 in the queue.",
     "missing": "There is no such workspace here.",
-    "gone": "does not answer at its port",
+    "gone": '<a class="button" href="/workspaces/payments-api/logs">See its logs</a>',
+    "gone-at-home": 'href="/_codehub/hub?to=/workspaces/payments-api/logs"',
     "vanished": "the hub is looking into it",
     "unavailable": "The hub cannot read its database.",
-    "dashboard-away": "The dashboard gives no answer",
+    "dashboard-away": "The dashboard does not answer",
     "logout": "Log out?",
     "logged-out": "You are logged out.",
     "login": 'autocomplete="current-password"',
@@ -124,6 +132,8 @@ BUTTONED = [
     "limit",
     "limit-in-part",
     "limit-at-home",
+    "gone",
+    "gone-at-home",
 ]
 
 
@@ -142,6 +152,7 @@ def test_what_an_error_page_says_to_press_is_there_to_press(reason: ErrorReason)
         text = said(failed(reason, "it went wrong", **status))
         (advice,) = re.findall(r'<p class="advice">(.*?)</p>', text)
         named = re.findall("“(.*?)”", advice)
+        assert ("logs" in advice) is ("/workspaces/payments-api/logs" in text)
         there = re.findall(r"<(?:button|summary)[^>]*>(.*?)(?: …)?</(?:button|summary)>", text)
         assert named
         assert set(named) <= set(there)
@@ -153,6 +164,7 @@ def test_who_has_no_buttons_is_told_the_command() -> None:
         (failed(ErrorReason.TIMEOUT, "it took too long"), "codehub recover payments-api"),
         (asleep(), "codehub start payments-api"),
         (too_many(), "codehub stop web"),
+        (no_answer("payments-api"), "codehub logs payments-api"),
     ):
         text = said(result, identity=token)
         assert f"<code>{command}</code>" in text

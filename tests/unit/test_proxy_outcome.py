@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -10,13 +11,14 @@ import pytest
 from codehub.model.states import DesiredState, ErrorReason, IntentSource, Operation, Phase
 from codehub.model.workspace import Intent, Override, Status
 from codehub.proxy.notices import notice
-from codehub.proxy.outcome import outcome
+from codehub.proxy.outcome import outcome, unasked
 from codehub.proxy.seam import RequestHead
 from codehub.render.pages import Trouble, Waiting
 from codehub.store.workspaces import Found
 from tests.make import NOW, workspace
 
 STANDBY, ARCHIVED = DesiredState.STANDBY, DesiredState.ARCHIVED
+LEAVING = Operation.DELETING
 LOWERED = Intent(STANDBY, IntentSource.TTL)
 
 
@@ -29,10 +31,12 @@ def found(phase: Phase, operation: Operation = Operation.NONE, **fields: Any) ->
 CASES = {
     "deleted": (found(Phase.DELETED), 404, False, "Not found"),
     "leaving": (found(Phase.ARCHIVED, intent=Intent(DesiredState.DELETED)), 404, False, "Not"),
-    "error": (found(Phase.ERROR), 502, False, "needs a person"),
+    "error": (found(Phase.ERROR), 502, False, "has a problem"),
     "suspended": (found(Phase.STANDBY, suspend=True), 502, False, "suspended"),
-    "starting": (found(Phase.STANDBY, Operation.STARTING), 503, False, "Starting"),
-    "restoring": (found(Phase.ARCHIVED, Operation.RESTORING), 503, False, "Restoring"),
+    "starting": (found(Phase.STANDBY, Operation.STARTING), 503, True, "Starting"),
+    "restoring": (found(Phase.ARCHIVED, Operation.RESTORING), 503, True, "Restoring"),
+    "preparing": (found(Phase.PENDING, Operation.PROVISIONING), 503, True, "Preparing"),
+    "shelved": (found(Phase.PENDING, Operation.CREATE_EMPTY_ARCHIVE), 503, False, "Preparing"),
     "stopping": (found(Phase.RUNNING, Operation.STOPPING), 503, True, "Stopping"),
     "archiving": (found(Phase.STANDBY, Operation.ARCHIVING), 503, True, "Archiving"),
     "standby": (found(Phase.STANDBY), 503, True, "Waking"),
@@ -79,6 +83,18 @@ def test_every_operation_has_its_words() -> None:
         assert "{name}" not in result.said.title
 
 
+@pytest.mark.parametrize("operation", sorted(set(Operation) - {Operation.NONE}))
+def test_only_one_that_comes_is_said_to_open_here(operation: Operation) -> None:
+    for intent in (LOWERED, Intent(ARCHIVED), Intent(DesiredState.RUNNING)):
+        result = outcome(found(Phase.STANDBY, operation, intent=intent))
+        assert result is not None
+        comes = result.wakes or intent.desired is DesiredState.RUNNING
+        assert ("opens here" in result.said.message) is (comes and operation is not LEAVING)
+        comes = intent.desired is DesiredState.RUNNING
+        unwoken = unasked(result).said.message
+        assert ("opens here" in unwoken) is (comes and operation is not LEAVING)
+
+
 def test_a_ceiling_is_told_with_its_file_line_and_commit() -> None:
     result = outcome(found(Phase.STANDBY, declared_state=STANDBY))
     assert result is not None
@@ -100,8 +116,36 @@ def test_an_error_shows_its_message_and_what_to_do() -> None:
     result = outcome(Found(workspace("api", status=status), NOW))
     assert result is not None
     assert isinstance(result.said, Trouble)
-    assert result.said.message == "RetryExceeded: it ended with code 1"
+    assert result.said.message == "It failed several times: it ended with code 1"
+    assert result.said.code == "RetryExceeded"
     assert "'codehub recover api'" in result.said.advice
+
+
+@pytest.mark.parametrize("reason", ErrorReason)
+def test_an_error_is_told_in_words_and_its_code_stands_beside_them(reason: ErrorReason) -> None:
+    for message in ("it ended with code 1", None):
+        status = Status(Phase.ERROR, error_reason=reason, error_message=message)
+        result = outcome(Found(workspace("api", status=status), NOW))
+        assert result is not None
+        assert reason.value not in result.said.title + result.said.message
+        answer = notice(RequestHead(b"GET", b"/w/api/", [], "192.0.2.1"), result, None)
+        assert isinstance(answer.body, bytes)
+        assert json.loads(answer.body)["reason"] == reason.value
+
+
+def test_what_is_tried_again_is_told_in_words() -> None:
+    status = Status(
+        Phase.STANDBY,
+        operation=Operation.STARTING,
+        error_reason=ErrorReason.UNREACHABLE,
+        error_message="the registry is away",
+    )
+    result = outcome(Found(workspace("api", status=status), NOW))
+    assert result is not None
+    assert result.said.details == (
+        "Trying again, since something it needs does not answer (Unreachable): "
+        "the registry is away",
+    )
 
 
 def test_progress_is_shown_while_one_waits() -> None:

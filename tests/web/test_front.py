@@ -164,7 +164,7 @@ async def test_who_wants_something_else_of_it_is_told_that_it_is_away(
     async with through(world, tmp_path, {"Cookie": f"codehub={secret}"}, web=Web.AWAY) as ana:
         page = await ana.get("/workspaces/ana-running", headers=PAGE)
         assert page.status_code == 503
-        assert "The dashboard gives no answer" in page.text
+        assert "The dashboard does not answer" in page.text
         assert "<code>codehub serve web</code>" in page.text
         assert "database" not in page.text
         program = await ana.get(ME)

@@ -2,7 +2,8 @@
 
     python -m tests.browser.pictures docs/images/pages
 
-Each page light and dark, wide and narrow. The files are small: few colours, packed well.
+Each page light and dark, wide and narrow. The files are small: few colours, packed well. What they
+were made from is kept beside them, so that a test sees when they are to be made again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final
 
 from tests.browser.driven import driven
 from tests.browser.pages_site import serving
+from tests.browser.rendered import keep
 from tests.snapshots.page_cases import PAGES
 
 SHOWN: Final = (
@@ -32,13 +34,18 @@ def main(directory: Path) -> None:
     profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
     with profile as place, serving() as site, driven(Path(place)) as tab:
         for name in SHOWN:
-            assert name in PAGES
             for size, (width, height) in SIZES.items():
                 for scheme in ("light", "dark"):
                     tab.look_like(width, height, dark=scheme == "dark")
                     tab.open(f"{site}/{name}")
                     file = directory / f"{name}-{size}-{scheme}.png"
                     file.write_bytes(packed(tab.picture()))
+    keep(directory, rendered())
+
+
+def rendered() -> dict[str, str]:
+    """What the pictures show."""
+    return {name: PAGES[name]() for name in SHOWN}
 
 
 def packed(png: bytes) -> bytes:

@@ -1,0 +1,38 @@
+"""The pictures in the documentation show what people see: pages changed, pictures made anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser import pictures
+from tests.browser.rendered import keep, stale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+MADE: dict[str, tuple[str, Callable[[], Mapping[str, str]]]] = {
+    "pages": (pictures.__name__, pictures.rendered),
+}
+"""By the name of their directory: the command that makes them, and the pages they show."""
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_no_picture_is_stale(name: str) -> None:
+    command, rendered = MADE[name]
+    again = f"look at them again: python -m {command} docs/images/{name}"
+    assert stale(IMAGES / name, rendered()) == set(), again
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_picture_is_of_a_page_that_is_known(name: str) -> None:
+    shown = {each.stem.rsplit("-", 2)[0] for each in (IMAGES / name).glob("*.png")}
+    assert shown == set(MADE[name][1]())
+
+
+def test_whatever_changes_is_noticed(tmp_path: Path) -> None:
+    keep(tmp_path, {"same": "a", "changed": "b", "gone": "c"})
+    assert stale(tmp_path, {"same": "a", "changed": "B", "new": "d"}) == {"changed", "gone", "new"}

@@ -176,7 +176,7 @@ def unattended() -> Outcome:
     The way home is left open: in place of the dashboard there is what the proxy knows itself.
     """
     message = (
-        "The part of the hub that shows it cannot be reached. "
+        "The part of the hub that serves dashboard and API cannot be reached. "
         "Workspaces run on, and open at their addresses."
     )
     advice = (

@@ -172,7 +172,7 @@ async def test_who_wants_something_else_of_it_is_told_that_it_is_away(
         assert program.headers["content-type"] == "application/problem+json"
         told = program.json()
         assert told["title"] == "Service Unavailable", "as the API titles its own"
-        assert told["detail"].startswith("What serves it cannot be reached.")
+        assert told["detail"].startswith("The part of the hub that serves dashboard and API")
         assert "WEB_URL" in told["advice"]
 
 

@@ -54,6 +54,16 @@ def hub_address(choice: HubChoice, settings: Settings) -> str:
     )
 
 
+def known_address(hub: str | None, data: Path | None) -> str | None:
+    """The address of this hub's front page, if anybody knows it; the hub must exist."""
+    from codehub.cli.hubs import require_hub
+    from codehub.config import load_settings
+
+    with suppress(NotFound):
+        return hub_address(require_hub(hub, data), load_settings())
+    return None
+
+
 def workspace_address(hub: str, name: str, settings: Settings) -> str:
     """A workspace's address: a host of its own where there is a domain, else one of the hub's."""
     domain = settings.proxy_workspace_domain

@@ -19,9 +19,10 @@ def command(
 
     Example: codehub render-pages /var/www/codehub
     """
+    from codehub.cli.addresses import known_address
     from codehub.cli.report import fetch_report
     from codehub.service.reporting import render_pages, write_pages
 
-    pages = render_pages(fetch_report(hub, data))
+    pages = render_pages(fetch_report(hub, data), known_address(hub, data))
     changed = write_pages(directory, pages)
     typer.echo(f"{len(pages)} pages in {directory}, {len(changed)} of them changed")

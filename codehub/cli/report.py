@@ -43,10 +43,13 @@ def command(
 
     Example: codehub report --days 30 --out report.html
     """
+    from codehub.cli.addresses import known_address
     from codehub.cli.printing import deliver
 
     report = fetch_report(hub, data, days)
-    deliver(_render(report, output or _format_of(out)), out, "report")
+    form = output or _format_of(out)
+    site = known_address(hub, data) if form is ReportFormat.HTML else None
+    deliver(_render(report, form, site), out, "report")
 
 
 def fetch_report(hub: str | None, data: Path | None, days: int = DAYS) -> Report:
@@ -73,12 +76,12 @@ def _format_of(out: Path | None) -> ReportFormat:
     return ReportFormat(suffix) if suffix in set(ReportFormat) else ReportFormat.MARKDOWN
 
 
-def _render(report: Report, output: ReportFormat) -> str:
+def _render(report: Report, output: ReportFormat, site: str | None) -> str:
     match output:
         case ReportFormat.HTML:
-            from codehub.render.report_html import report_html
+            from codehub.render.report_html import about_below, report_html
 
-            return report_html(report)
+            return report_html(report, below=about_below(site))
         case ReportFormat.JSON:
             from codehub.render.report_json import report_json
 

@@ -44,7 +44,7 @@ class PageRenderer:
         async with self._lead.pool.connection() as conn:
             report = await read_report(conn, self._settings)
         # A page of many workspaces takes a while: the others go on meanwhile.
-        pages = await asyncio.to_thread(render_pages, report)
+        pages = await asyncio.to_thread(render_pages, report, self._settings.proxy_public_url)
         await self._lead.confirm()
         try:
             await asyncio.to_thread(write_pages, self._directory, pages)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 TEMPLATE: Final = "report.html.j2"
 STYLES: Final = f"{STYLE} report.css"
 
+ABOUT: Final = "/workspaces/"
+"""Below this the hub has a page about each workspace; to look at it wakes nobody."""
+
 MOST_LINES: Final = 500
 """Workspaces in the page's table; JSON has them all."""
 
@@ -59,26 +62,37 @@ HOLDERS: Final = {
 }
 
 
-def report_html(report: Report, *, refresh: int | None = None, own: bool = False) -> str:
+def about_below(site: str | None) -> str | None:
+    """The pages about workspaces, for a file that is read anywhere; None if nobody knows where."""
+    return None if site is None else f"{site.rstrip('/')}{ABOUT}"
+
+
+def report_html(
+    report: Report, *, refresh: int | None = None, own: bool = False, below: str | None = None
+) -> str:
     """The page as a file; with `refresh` it asks for itself again after so many seconds.
 
     `own` is for a report of one person's workspaces: they come first, and owners are not told.
+    Names lead to an address `below` this one, and are text where there is none.
     """
-    return render(TEMPLATE, style=STYLES, refresh=refresh, frame=None, **_values(report, own=own))
+    values = _values(report, own=own, below=below)
+    return render(TEMPLATE, style=STYLES, refresh=refresh, frame=None, **values)
 
 
 def report_served(
     report: Report, frame: Frame, *, refresh: int | None = None, own: bool = False
 ) -> Rendered:
     """The page with its policy, as the hub serves it."""
-    return render_served(TEMPLATE, frame, style=STYLES, refresh=refresh, **_values(report, own=own))
+    values = _values(report, own=own, below=ABOUT)
+    return render_served(TEMPLATE, frame, style=STYLES, refresh=refresh, **values)
 
 
-def _values(report: Report, *, own: bool) -> dict[str, Any]:
+def _values(report: Report, *, own: bool, below: str | None) -> dict[str, Any]:
     return {
         "report": report,
         "history": report.history,
         "own": own,
+        "below": below,
         "headline": headline(report),
         "window": window(report.history) if report.history else "",
         "saved_part": share_saved(report.history) if report.history else None,

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from codehub.model.revision import HubState, Revision
 
 INDEX: Final = "index.html"
+OPENED: Final = "/w/"
+"""Below this the proxy itself opens workspaces, also while no page about them can be had."""
 REFRESH_SECONDS: Final = 10
 """How soon the served report asks for itself again."""
 
@@ -105,10 +107,11 @@ async def fleet_page(
     refresh: int | None = REFRESH_SECONDS,
 ) -> str:
     """The report of the whole fleet, as a page."""
-    from codehub.render.report_html import report_html
+    from codehub.render.report_html import about_below, report_html
 
     report = await read_report(conn, settings, days=days)
-    return await asyncio.to_thread(report_html, report, refresh=refresh)
+    below = about_below(settings.proxy_public_url)
+    return await asyncio.to_thread(report_html, report, refresh=refresh, below=below)
 
 
 async def own_page(
@@ -118,21 +121,30 @@ async def own_page(
     *,
     days: int = DAYS,
     refresh: int | None = REFRESH_SECONDS,
+    opens: bool = True,
 ) -> str:
-    """The page of one person's workspaces; nothing of anybody else's is in it."""
-    from codehub.render.report_html import report_html
+    """The page of one person's workspaces; nothing of anybody else's is in it.
+
+    Where it `opens` them, it is the front page while there is no dashboard.
+    """
+    from codehub.render.report_html import about_below, report_html
 
     report = await read_report(conn, settings, owner=owner, days=days)
-    return await asyncio.to_thread(report_html, report, refresh=refresh, own=True)
+    below = OPENED if opens else about_below(settings.proxy_public_url)
+    return await asyncio.to_thread(report_html, report, refresh=refresh, own=True, below=below)
 
 
-def render_pages(report: Report) -> dict[str, str]:
-    """All pages by the name of their file: the report and the generic error pages."""
+def render_pages(report: Report, site: str | None) -> dict[str, str]:
+    """All pages by the name of their file: the report and the generic error pages.
+
+    `site` is where browsers find the hub, if anybody said.
+    """
     from codehub.render.pages import GENERIC, page
-    from codehub.render.report_html import report_html
+    from codehub.render.report_html import about_below, report_html
 
     generic = {name: page(notice) for name, notice in GENERIC.items()}
-    return {INDEX: report_html(report, refresh=REFRESH_SECONDS), **generic}
+    index = report_html(report, refresh=REFRESH_SECONDS, below=about_below(site))
+    return {INDEX: index, **generic}
 
 
 def write_pages(directory: Path, pages: Mapping[str, str]) -> tuple[str, ...]:

@@ -367,12 +367,15 @@ async def test_a_persons_report_knows_nothing_of_others(database_url: str) -> No
         await slept(conn, 2 * DAY, 2)
         report = await read_report(conn, Settings(), owner="alice")
         page = await own_page(conn, Settings(), "alice", refresh=None)
+        kept = await own_page(conn, Settings(), "alice", opens=False)
         whole = await fleet_page(conn, Settings(), days=3)
     assert report.history is not None
     assert report.history.saved == pytest.approx(24, abs=0.01)
     assert [each.owner for each in report.owners] == ["alice"]
-    assert "secret-plan" not in page
+    assert "secret-plan" not in page + kept
     assert 'http-equiv="refresh"' not in page
+    assert 'href="/w/api"' in page, "while there is no dashboard, this is how it is opened"
+    assert 'href="/w/' not in kept
     assert "secret-plan" in whole
     assert "The last 3 days" in whole
 

@@ -74,8 +74,19 @@ async def test_all_pages_are_written_where_nothing_was(database_url: str, tmp_pa
         await insert(world.conn, running("api"))
         await world.renderer.tick()
     assert {path.name for path in directory.iterdir()} == NAMES
-    assert '<a href="/w/api/">api</a>' in world.index
+    assert '<th role="rowheader" scope="row"><span>api</span></th>' in world.index
     assert {path.stat().st_mode & 0o777 for path in directory.iterdir()} == {0o644}
+
+
+async def test_names_lead_to_the_hub_where_its_address_is_known(
+    database_url: str, tmp_path: Path
+) -> None:
+    site = "https://hub.example.com"
+    async with leading(database_url, tmp_path, proxy_public_url=site) as world:
+        await insert(world.conn, running("api"))
+        await world.renderer.tick()
+    assert f'<a href="{site}/workspaces/api">api</a>' in world.index
+    assert "/w/" not in world.index
 
 
 async def test_only_what_changed_is_replaced(database_url: str, tmp_path: Path) -> None:
@@ -163,7 +174,7 @@ async def test_a_nudge_brings_the_next_page(database_url: str, tmp_path: Path) -
             await until((tmp_path / "index.html").exists)
             await insert(world.conn, running("api"))
             world.renderer.nudge.set()
-            await until(lambda: "/w/api/" in world.index)
+            await until(lambda: ">api</span>" in world.index)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -187,7 +198,7 @@ async def test_a_report_is_of_one_moment_by_the_databases_clock(database_url: st
         report = await read_report(conn, Settings(ttl_standby_seconds=1234))
         row = await (await conn.execute("SELECT now() AS now")).fetchone() or {}
         assert report.generated_at <= row["now"]
-        assert set(render_pages(report)) == NAMES
+        assert set(render_pages(report, None)) == NAMES
 
 
 # The commands
@@ -220,6 +231,22 @@ def test_report_takes_the_format_from_the_files_name(hub: str, tmp_path: Path) -
     text = (tmp_path / "report.html").read_text()
     assert text.startswith("<!doctype html>")
     assert 'http-equiv="refresh"' not in text
+    assert "<span>api</span>" in text
+    assert '<a href="/' not in text, "from a disk it leads nowhere"
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [(("report", "--out", "a.html"), "a.html"), (("render-pages", "o"), "o/index.html")],
+)
+def test_names_in_files_lead_to_the_hub(
+    hub: str, tmp_path: Path, words: tuple[str, ...], file: str
+) -> None:
+    site = {"PROXY_PUBLIC_URL": "https://hub.example.com"}
+    assert run_codehub(*words, "--hub", hub, cwd=tmp_path, env=site).code == 0
+    assert (
+        '<a href="https://hub.example.com/workspaces/api">api</a>' in (tmp_path / file).read_text()
+    )
 
 
 def test_render_pages_on_the_command_line(hub: str, tmp_path: Path) -> None:

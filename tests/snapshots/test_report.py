@@ -17,7 +17,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from codehub.model.report import ReportLine
 from codehub.model.states import Phase
 from codehub.render.pages import GENERIC, Frame, Trouble, Waiting, page, spoken
-from codehub.render.report_html import MOST_LINES, report_html, report_served
+from codehub.render.report_html import MOST_LINES, about_below, report_html, report_served
 from codehub.render.report_json import report_json
 from codehub.render.report_markdown import report_markdown, sparkline
 from codehub.render.words import DECEPTIVE
@@ -146,12 +146,12 @@ def test_hostile_values_are_text_in_every_rendering() -> None:
 
 
 def test_hostile_names_are_text_in_charts_too() -> None:
-    html = report_html(report_cases.hostile())
+    html = report_html(report_cases.hostile(), below="/workspaces/")
     charted = html.partition('class="strips"')[2].partition("</ul>")[0]
     assert "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;&#34;" in charted
     assert "\\u202e: RUNNING for 6d23h" in charted
     assert "<script" not in html
-    assert 'href="/w/&lt;/title&gt;' in charted
+    assert 'href="/workspaces/&lt;/title&gt;' in charted
 
 
 def test_a_hostile_message_stays_in_its_row_of_markdown() -> None:
@@ -186,6 +186,28 @@ def test_a_report_of_ones_own_has_the_workspaces_first_and_no_owners() -> None:
     fleet = report_html(report_cases.everything())
     assert fleet.index('id="workspaces"') > fleet.index('id="history"')
     assert 'id="people"' in fleet
+
+
+LINK = re.compile(r'<a href="([^"#]+)">[\w-]+</a>')
+
+
+def test_a_name_leads_to_its_page_and_wakes_nobody() -> None:
+    """Wherever a name is a link: among the errors, beside the charts and in the table."""
+    report = report_cases.everything()
+    assert report.history is not None
+    names = [
+        *(each.name for each in report.errors),
+        *(each.name for each in report.history.timelines),
+        *(each.name for each in report.lines),
+    ]
+    there = about_below("https://hub.example.com/")
+    pages = {
+        "/workspaces/": report_served(report, Frame()).text,
+        "https://hub.example.com/workspaces/": report_html(report, below=there),
+    }
+    for below, text in pages.items():
+        assert LINK.findall(text) == [f"{below}{name}" for name in names]
+    assert LINK.findall(report_html(report, below=about_below(None))) == [], "nobody knows where"
 
 
 def test_a_served_report_comes_with_the_policy_that_allows_it() -> None:

@@ -37,6 +37,17 @@ async def test_a_member_reads_of_their_own_in_every_form(bob: httpx.AsyncClient)
         assert "ana-" not in told.text
 
 
+async def test_looking_at_what_it_names_wakes_nobody(
+    root: httpx.AsyncClient, bob: httpx.AsyncClient
+) -> None:
+    for client in (root, bob):
+        page = (await client.get("/report", headers={"Accept": "text/html"})).raise_for_status()
+        assert '<a href="/workspaces/bob-running">bob-running</a>' in page.text
+        kept = (await client.get(REPORT, params={"format": "html"})).raise_for_status()
+        assert "<span>bob-running</span>" in kept.text
+        assert 'href="/w/' not in page.text + kept.text
+
+
 @pytest.mark.parametrize(
     ("accept", "kind", "begins"),
     [

@@ -90,7 +90,8 @@ async def _text(hub: Hub, caller: Caller, form: Form, days: int) -> str:
         if form is Form.HTML and caller.owner is None:
             return await fleet_page(conn, hub.settings, days=days, refresh=None)
         if form is Form.HTML:
-            return await own_page(conn, hub.settings, caller.person.name, days=days, refresh=None)
+            name = caller.person.name
+            return await own_page(conn, hub.settings, name, days=days, refresh=None, opens=False)
         made = await read_report(conn, hub.settings, owner=caller.owner, days=days)
     render = report_json if form is Form.JSON else report_markdown
     return await asyncio.to_thread(render, made)

@@ -205,8 +205,8 @@ def _coordinator(around: Circumstances) -> str:
     leader = around.leader
     if not leader.held:
         return "none leads"
-    since = f" for {short(around.now - leader.since)}" if leader.since else ""
-    return f"{leader.holder or 'one'} leads{since} (epoch {leader.epoch})"
+    leads = f"has led for {short(around.now - leader.since)}" if leader.since else "leads"
+    return f"{leader.holder or 'one'} {leads} (epoch {leader.epoch})"
 
 
 def _kept_until(workspace: Workspace, customs: Customs) -> datetime | None:

@@ -376,7 +376,7 @@ def test_without_a_leader_nothing_moves() -> None:
 
 
 def test_who_leads() -> None:
-    assert line(explained(awake()), "coordinator") == "host-1 leads for 1h (epoch 3)"
+    assert line(explained(awake()), "coordinator") == "host-1 has led for 1h (epoch 3)"
 
 
 @pytest.mark.parametrize(

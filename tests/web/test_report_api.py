@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -137,9 +138,11 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 async def test_the_document_is_complete(root: httpx.AsyncClient) -> None:
     document = (await root.get(f"{API}/openapi.json")).json()
     problem = {"$ref": "#/components/schemas/Problem"}
+    ids = [operation["operationId"] for _, operation in operations(document)]
+    assert len(ids) == len(set(ids))
+    assert [each for each in ids if not re.fullmatch("[a-z]+([A-Z][a-z]+)*", each)] == []
     for where, operation in operations(document):
         assert operation.get("summary"), where
-        assert operation.get("operationId"), where
         assert {"401", "403", "500", "503"} <= set(operation["responses"]), where
         for status, response in operation["responses"].items():
             assert response["description"], where

@@ -37,7 +37,7 @@ class Me(BaseModel):
     )
 
 
-@router.get("/me", summary="Who am I")
+@router.get("/me", operation_id="getMe", summary="Who am I")
 async def me(caller: Known) -> Me:
     return me_of(caller)
 

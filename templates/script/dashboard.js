@@ -78,15 +78,17 @@
     return node;
   };
   // One question at a time for each thing; what is asked for meanwhile is asked once more after it.
-  const asked = new Map();
-  const once = (key, work, wait = 0) => {
+  // So is what got no answer. Where that gets none either, the page is old, and must not seem live.
+  const asked = new Map(), LATER = 1500;
+  const once = (key, work, wait = 0, tried = false) => {
     if (asked.has(key)) { asked.set(key, true); return; }
     asked.set(key, false);
     setTimeout(async () => {
-      try { await work(); } catch { /* the next event, or the next reload, brings it */ }
-      const again = asked.get(key);
+      const done = await work().then(() => true, () => false), more = asked.get(key);
       asked.delete(key);
-      if (again) once(key, work, wait);
+      if (!done && tried) afresh();
+      else if (!done) once(key, work, LATER, true);
+      else if (more) once(key, work, wait);
     }, wait);
   };
   // Times are kept true by their ticking: that they moved on is no reason to touch anything.
@@ -102,7 +104,10 @@
     }
     rested = Date.now() + 10 * (Date.now() - began);
   };
-  const swap = () => once("parts", () => renew().then(() => seen(200), seen), 200);
+  const swap = () => once("parts", () => renew().then(() => seen(200), (status) => {
+    seen(status);
+    if (streams) throw status;
+  }), 200);
 
   // The list
   const list = part("list"), seek = part("seek");
@@ -219,6 +224,12 @@
     for (const kind of Object.keys(HEARD)) {
       events.addEventListener(kind, (event) => HEARD[kind](JSON.parse(event.data)));
     }
+  };
+  // A new stream begins with how everything is: what is old here is asked for again.
+  const afresh = () => {
+    if (!events || over) return;
+    events.close();
+    again();
   };
   document.addEventListener("visibilitychange", () => {
     if (over) return;

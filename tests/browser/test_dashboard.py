@@ -282,6 +282,49 @@ void (EventSource.prototype.close = new Proxy(EventSource.prototype.close, {
 """
 
 
+# Rows get no answer: so often, or for as long as it is said.
+DEAF = """
+void (window.fetch = new Proxy(window.fetch, {
+    apply: (fetch, page, given) => {
+        if (!String(given[0]).endsWith('/card')) return fetch.apply(page, given);
+        window.cards = (window.cards || 0) + 1;
+        if (window.deaf > 0) { window.deaf -= 1; return Promise.reject(new TypeError('lost')); }
+        return fetch.apply(page, given);
+    },
+}))
+"""
+
+
+@pytest.mark.parametrize(("lost", "streams"), [(1, 1), (2, 2)])
+def test_a_row_that_could_not_be_had_is_asked_for_again(
+    hub: Hub, tmp_path: Path, lost: int, streams: int
+) -> None:
+    with looking(hub, tmp_path, "alice") as alice:
+        alice.until_live()
+        alice.mark()
+        alice.tab.value(f"{DEAF}; window.deaf = {lost}")
+        hub.ask(DESCRIBE, f"After {lost}")
+        alice.until_row("api", f"After {lost}")
+        assert alice.tab.value("window.cards") == lost + 1
+        assert len(alice.asked("/api/v1/events")) == streams
+        assert alice.has_stayed()
+        assert alice.complaints == []
+
+
+def test_a_page_that_grows_old_does_not_say_that_it_is_live(hub: Hub, tmp_path: Path) -> None:
+    with looking(hub, tmp_path, "alice") as alice:
+        alice.until_live()
+        alice.mark()
+        alice.tab.value(f"{DEAF}; window.deaf = Infinity")
+        hub.ask(DESCRIBE, "Told at last")
+        alice.says("Reconnecting…")
+        alice.tab.value("window.deaf = 0")
+        alice.until_row("api", "Told at last")
+        alice.until_live()
+        assert alice.has_stayed()
+        assert alice.complaints == []
+
+
 def test_whoever_logs_out_elsewhere_is_told_and_nothing_is_asked_again(
     hub: Hub, tmp_path: Path
 ) -> None:

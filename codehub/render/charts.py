@@ -46,6 +46,7 @@ _TOP: Final = 18
 _FOOT: Final = 18
 _LABELLED_BARS: Final = 10
 _LABELLED_WIDTH: Final = 10.0
+_LABELLED_HEIGHT: Final = 16
 _OVERLAP: Final = 0.2
 _TICKS: Final = (
     *(timedelta(minutes=10), timedelta(minutes=30), timedelta(hours=1), timedelta(hours=3)),
@@ -219,10 +220,12 @@ def _pair(piece: Slice, history: History, top: float, *, labelled: bool) -> Iter
         yield _bar("v-running", left + air, right - air, 0, run, top)
     if piece.saved:
         yield _bar("v-saved", left + air, right - air, run, run + piece.saved, top)
-        if labelled and right - left >= _LABELLED_WIDTH:
+        # Within what it counts: above the bar it would be read as all of it.
+        room = _PLOT * piece.saved / top
+        if labelled and right - left >= _LABELLED_WIDTH and room >= _LABELLED_HEIGHT:
             yield Markup('<text class="value" x="{}%" y="{}">{}</text>').format(
                 _place((left + right) / 2),
-                round(_height(run + piece.saved, top) - 4, 1),
+                round(_height(run + piece.saved / 2, top) + 4, 1),
                 hours(piece.saved),
             )
 

@@ -10,11 +10,12 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from codehub.render.report_html import report_html
+from codehub.render.report_html import about_below, report_html
 from tests.browser.driven import driven
 from tests.browser.pictures import packed
 from tests.snapshots import report_cases
 
+SITE: Final = "https://codehub.example.com"
 SIZES: Final = {"wide": (1400, 1240), "narrow": (390, 1100)}
 
 
@@ -25,7 +26,7 @@ def main(directory: Path) -> None:
         driven(Path(place)) as tab,
     ):
         page = Path(place) / "report.html"
-        page.write_text(report_html(report_cases.busy()))
+        page.write_text(report_html(report_cases.busy(), below=about_below(SITE)))
         for size, (width, height) in SIZES.items():
             for scheme in ("light", "dark"):
                 tab.look_like(width, height, dark=scheme == "dark")

@@ -152,6 +152,29 @@ def test_charts_are_drawn_within_their_panels_in_the_colours_of_the_scheme(
     assert len(colours) == 2
 
 
+# A figure has one line, and every row of tiles ends where the one above it ends.
+TILES = """(() => {
+  const box = node => node.getBoundingClientRect();
+  const all = [...document.querySelectorAll(".tile")], ends = {};
+  for (const node of all)
+    ends[box(node).top] = Math.max(ends[box(node).top] || 0, Math.round(box(node).right));
+  const height = node => box(node).height / parseFloat(getComputedStyle(node).lineHeight);
+  return {lines: all.map(node => Math.round(height(node.querySelector("dd")))),
+    ends: [...new Set(Object.values(ends))]};
+})()"""
+
+
+@pytest.mark.parametrize("name", ["busy", "report"])
+def test_tiles_fill_their_rows(tmp_path: Path, site: str, name: str) -> None:
+    with driven(tmp_path) as tab:
+        for width in (320, 390, 1400):
+            tab.look_like(width, 900)
+            tab.open(f"{site}/{name}.html")
+            found = tab.value(TILES)
+            assert set(found["lines"]) == {1}, width
+            assert len(found["ends"]) == 1, width
+
+
 def test_the_report_prints_black_on_white_as_tables(tmp_path: Path, site: str) -> None:
     with driven(tmp_path) as tab:
         tab.look_like(740, 1000, dark=True)

@@ -65,6 +65,20 @@ def test_savings(svg_snapshot: SnapshotAssertion) -> None:
     assert lines(drawn) == svg_snapshot
 
 
+def test_a_number_stands_in_what_it_counts() -> None:
+    """Above a bar of two parts it would be read as both together."""
+    found = report_cases.busy().history
+    assert found is not None
+    drawn = ElementTree.fromstring(charts.savings(found))
+    saved = [each.attrib for each in drawn.iter("rect") if each.get("class") == "v-saved"]
+    told = [each for each in drawn.iter("text") if each.get("class") == "value"]
+    assert len(told) == 6
+    for each in told:
+        x, y = percent(each.attrib["x"]), float(each.attrib["y"])
+        (bar,) = (bar for bar in saved if 0 < x - percent(bar["x"]) < percent(bar["width"]))
+        assert float(bar["y"]) + 10 < y < float(bar["y"]) + float(bar["height"])
+
+
 def test_mix(svg_snapshot: SnapshotAssertion) -> None:
     drawn = charts.mix(history())
     assert "On the average 4.5 RUNNING" in drawn

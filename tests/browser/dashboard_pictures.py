@@ -46,7 +46,7 @@ KEPT: Final = ("home", "workspace", "error", "admin", "tokens", "limit", "logs",
 """In the documentation; the others are to be looked at."""
 
 
-_SETTLED: Final = """(() => {
+SETTLED: Final = """(() => {
     const said = (name) => document.querySelector(`[data-part=${name}]`)?.textContent;
     if (document.querySelector('[data-follow]')) {
         return said('log-state') === 'following' && said('log').endsWith('5 ms\\n');
@@ -128,7 +128,7 @@ def main(directory: Path, names: tuple[str, ...] = KEPT) -> None:
                 for scheme in ("light", "dark"):
                     tab.look_like(width, height, dark=scheme == "dark")
                     tab.open(f"{site}/{name}")
-                    tab.until(_SETTLED)
+                    tab.until(SETTLED)
                     file = directory / f"{name}-{size}-{scheme}.png"
                     file.write_bytes(packed(tab.picture()))
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.browser.driven import Tab
 
 GRAVE = {"serious", "critical"}
+NEVER = {"scrollable-region-focusable"}
+"""However grave it is: what cannot be scrolled with keys cannot be read."""
 SOON = {
     "COORDINATOR_IDLE_INTERVAL": "2",
     "OPERATION_RETRIES": "0",
@@ -159,13 +161,7 @@ class Looking:
         self.tab.value("void (window.same = true)")
 
     def findings(self) -> list[str]:
-        """What axe finds grave about the page."""
-        self.tab.value(_axe() + "; true")
-        found: list[dict[str, Any]] = self.tab.value(
-            "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => "
-            "({id: v.id, impact: v.impact, nodes: v.nodes.map(n => n.html).slice(0, 3)})))"
-        )
-        return [f"{each['id']}: {each['nodes']}" for each in found if each["impact"] in GRAVE]
+        return findings(self.tab)
 
     def key(self, name: str, code: int = 0) -> None:
         text = name if len(name) == 1 else "\r" if name == "Enter" else ""
@@ -186,6 +182,20 @@ class Looking:
     @property
     def complaints(self) -> list[str]:
         return self.tab.complaints
+
+
+def findings(tab: Tab) -> list[str]:
+    """What axe finds grave about the page."""
+    tab.value(_axe() + "; true")
+    found: list[dict[str, Any]] = tab.value(
+        "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => "
+        "({id: v.id, impact: v.impact, nodes: v.nodes.map(n => n.html).slice(0, 3)})))"
+    )
+    return [
+        f"{each['id']}: {each['nodes']}"
+        for each in found
+        if each["impact"] in GRAVE or each["id"] in NEVER
+    ]
 
 
 def _axe() -> str:

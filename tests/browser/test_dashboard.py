@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codehub.model.states import DesiredState
-from tests.browser.dashboard_pictures import serving
+from tests.browser.dashboard_pictures import SETTLED, SHOWN, serving
 from tests.browser.dashboard_world import (
     FAILS,
     SLOW,
     Looking,
     dashboard_hub,
     declare,
+    findings,
     looking,
     stop_all,
     until_desired,
@@ -432,6 +433,27 @@ def test_where_the_log_cannot_be_read_it_is_not_followed(tmp_path: Path) -> None
         tab.until("!document.querySelector('[data-part=keys]').hidden")
         assert "The engine gives no answer." in tab.text
         assert tab.complaints == []
+
+
+# What is wider than its box, where nobody put it there to be scrolled.
+CLIPPED = """[...document.querySelectorAll('main *, .sheet *')].filter(node =>
+    node.checkVisibility() && !node.closest('svg, .log, .heard, .scroll, thead')
+    && getComputedStyle(node).overflowX !== 'visible' && node.scrollWidth > node.clientWidth + 1
+).map(node => node.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, False), (390, True)])
+def test_every_page_of_the_pictures_can_be_read_by_everybody(
+    tmp_path: Path, width: int, dark: bool
+) -> None:
+    with serving() as site, driven(tmp_path) as tab:
+        tab.look_like(width, 900, dark=dark)
+        for name in SHOWN:
+            tab.open(f"{site}/{name}")
+            tab.until(SETTLED)
+            assert findings(tab) == [], name
+            assert tab.value(CLIPPED) == [], name
+            assert tab.value("document.documentElement.scrollWidth - innerWidth") <= 0, name
 
 
 PAGES = {

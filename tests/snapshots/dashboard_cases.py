@@ -56,6 +56,7 @@ OPTIONS = PlanOptions()
 PROOF = "c0ffee" * 8
 ALICE = Shell("alice", admin=True, csrf=PROOF, now=NOW, section="home", hub="atlas")
 BOB = Shell("bob", admin=False, csrf=PROOF, now=NOW, section="home")
+YOURS = "places of yours in use"
 LEADER = Leadership(held=True, holder="hub-1:4711", epoch=7, since=NOW - 5 * HOUR)
 
 
@@ -69,7 +70,8 @@ def one(name: str, phase: Phase, *, number: int = 1, **more: Any) -> Workspace:
     )
     more.setdefault("ttl", INTERACTIVE)
     more.setdefault("source", Source(f"workspaces/{name}.yaml", 4))
-    return workspace(name, number=number, status=Status(phase, **status), **more)
+    made = workspace(name, number=number, status=Status(phase, **status), **more)
+    return replace(made, spec_revision=GOOD.id)
 
 
 def running() -> Workspace:
@@ -115,6 +117,8 @@ def restoring() -> Workspace:
             "operation": Operation.RESTORING,
             "op_started_at": NOW - MINUTE,
             "op_progress": {"stage": "unpacking", "bytes": 503 * MIB, "total": 1198 * MIB},
+            "archive_key": "hub/2/5/home.tar.zst",
+            "archive_bytes": 1198 * MIB,
         },
     )
 
@@ -170,29 +174,45 @@ def waiting() -> Workspace:
 
 
 def fleet() -> list[Workspace]:
+    kept = {"archive_key": "hub/7/2/home.tar.zst", "archive_bytes": 12 * MIB}
     return [
         waiting(),
         restoring(),
         one("nightly-report", Phase.PENDING, number=6, owner="bob"),
         running(),
-        one("old-prototype", Phase.ARCHIVED, number=7, orphaned=True, status={"archive_bytes": 5}),
+        one("old-prototype", Phase.ARCHIVED, number=7, orphaned=True, status=kept),
         failed(),
         asleep(),
     ]
+
+
+PLACES = {
+    "alice": ("payments-api", "docs-preview"),
+    "bob": ("ml-notebooks", "nightly-report"),
+}
+"""What counts of the fleet: it runs, or is to run and may. Each of them may have two at once."""
+ALL_PLACES, EVERYBODY = sum(map(len, PLACES.values())), 20
+
+
+def uses(name: str) -> list[Use]:
+    return [Use(len(PLACES[name]), 2, YOURS), Use(ALL_PLACES, EVERYBODY, "in all")]
 
 
 def row(each: Workspace, now: datetime = NOW) -> Row:
     return Row(present(each, now, OPTIONS, Voice.BUTTONS), f"http://{each.name}.localhost:8080/")
 
 
-def home(**more: Any) -> Home:
-    found = fleet()
+def home(*, owner: str = "", **more: Any) -> Home:
+    """As an admin sees it, or the owner of some."""
+    found = sorted(fleet(), key=lambda each: each.name)
+    if owner:
+        found = [each for each in found if each.declaration.owner == owner]
     counts = {phase: sum(each.status.phase is phase for each in found) for phase in Phase}
     given: dict[str, Any] = {
-        "rows": [row(each) for each in sorted(found, key=lambda each: each.name)],
+        "rows": [row(each) for each in found],
         "counts": {phase: count for phase, count in counts.items() if count},
-        "uses": [Use(2, 2, "places of yours in use"), Use(14, 100, "in all")],
-        "owners": ["alice", "bob"],
+        "uses": uses(owner)[:1] if owner else uses("alice"),
+        "owners": () if owner else ["alice", "bob"],
     }
     return Home(**given | more)
 
@@ -207,45 +227,83 @@ def narrowed(text: str) -> str:
 def about(
     each: Workspace, *, queued: Queued | None = None, now: datetime = NOW, **more: Any
 ) -> About:
+    events = _audit(each)
     around = Circumstances(
         now=now,
         commit="5c110904fbe7aa01",
-        moved=_event(9, EventKind.DESIRED, "STANDBY", "RUNNING", by="alice", ago=3 * HOUR),
+        moved=next(event for event in events if event.kind is EventKind.DESIRED),
         leader=LEADER,
         queued=queued,
         drained_at=NOW - 20 * SECOND,
     )
     explanation = explain(each, around, Customs(voice=Voice.BUTTONS))
-    spans = (
-        Span(Phase.RUNNING, NOW - 20 * HOUR, NOW - 15 * HOUR),
-        Span(Phase.STANDBY, NOW - 15 * HOUR, NOW - 2 * HOUR),
-        Span(each.status.phase, NOW - 2 * HOUR, NOW),
+    return About(row(each, now), explanation, OPTIONS, events=events, spans=_spans(each), **more)
+
+
+def _way(each: Workspace) -> tuple[Phase, Phase, Phase]:
+    """How it came to be where it is."""
+    match each.status.phase:
+        case Phase.STANDBY:
+            return Phase.ARCHIVED, Phase.RUNNING, Phase.STANDBY
+        case Phase.ERROR:
+            return Phase.STANDBY, Phase.RUNNING, Phase.ERROR
+        case phase:
+            return Phase.RUNNING, Phase.STANDBY, phase
+
+
+def _turned(each: Workspace) -> datetime:
+    """When it left the first of them."""
+    asked = each.intent.at or NOW
+    return asked + MINUTE if each.status.phase is Phase.ERROR else NOW - 15 * HOUR
+
+
+def _spans(each: Workspace) -> tuple[Span, ...]:
+    times = (NOW - 20 * HOUR, _turned(each), each.status.phase_changed_at or NOW, NOW)
+    return tuple(map(Span, _way(each), times, times[1:]))
+
+
+def _audit(each: Workspace) -> tuple[Event, ...]:
+    """The same way as the hub tells of it, the latest first."""
+    first, then, phase = _way(each)
+    status, intent = each.status, each.intent
+    changed, asked, turned = status.phase_changed_at or NOW, intent.at or NOW, _turned(each)
+    stood = phase if asked > changed else then if asked > turned else first
+    said = "asked on a page, from 192.0.2.7" if intent.source is IntentSource.API else ""
+    by_hub, by_git = ("controller", "controller"), ("git", "git")
+    found = [
+        (changed, EventKind.PHASE, then, phase, *by_hub, ""),
+        (asked, EventKind.DESIRED, stood, intent.desired, intent.source, intent.by, said),
+        (turned, EventKind.PHASE, first, then, *by_hub, ""),
+        (NOW - 16 * HOUR, EventKind.ERROR, "", "Timeout", *by_hub, "slow"),
+        (NOW - 30 * HOUR, EventKind.DECLARED, "", "RUNNING", *by_git, "new"),
+    ]
+    if phase is Phase.RUNNING:
+        begun = changed - MINUTE
+        found.append((begun, EventKind.OPERATION, "NONE", "STARTING", *by_hub, ""))
+    if status.error_reason is not None:
+        told = status.error_message or ""
+        found.append((changed, EventKind.ERROR, "", status.error_reason, *by_hub, told))
+    found.sort(key=lambda one: one[0], reverse=True)
+    return tuple(
+        Event(len(found) - place, at, each.id, each.name, kind, old, new, source, by, why)
+        for place, (at, kind, old, new, source, by, why) in enumerate(found)
     )
-    return About(row(each, now), explanation, OPTIONS, events=_audit(), spans=spans, **more)
 
 
-def _event(
-    number: int, kind: EventKind, old: str, new: str, *, by: str, ago: timedelta, reason: str = ""
-) -> Event:
-    source = "api" if by == "alice" else by
-    return Event(number, NOW - ago, UUID(int=1), "payments-api", kind, old, new, source, by, reason)
-
-
-def _audit() -> tuple[Event, ...]:
-    said = "asked on a page, from 192.0.2.7"
-    return (
-        _event(12, EventKind.PHASE, "STANDBY", "RUNNING", by="controller", ago=2 * HOUR),
-        _event(11, EventKind.OPERATION, "NONE", "STARTING", by="controller", ago=2 * HOUR + MINUTE),
-        _event(9, EventKind.DESIRED, "STANDBY", "RUNNING", by="alice", ago=3 * HOUR, reason=said),
-        _event(4, EventKind.ERROR, "", "Timeout", by="controller", ago=15 * HOUR, reason="slow"),
-        _event(1, EventKind.DECLARED, "", "RUNNING", by="git", ago=30 * HOUR, reason="new"),
-    )
-
-
-def token(name: str, *scopes: Scope, left: timedelta, used: timedelta | None = None) -> Token:
+def token(
+    name: str,
+    *scopes: Scope,
+    left: timedelta,
+    used: timedelta | None = None,
+    age: timedelta = 40 * HOUR,
+) -> Token:
     alice = Person(UUID(int=1), "alice", Role.ADMIN)
     seen = None if used is None else NOW - used
-    return Token(UUID(int=2), alice, name, frozenset(scopes), NOW - 40 * HOUR, NOW + left, seen)
+    return Token(UUID(int=2), alice, name, frozenset(scopes), NOW - age, NOW + left, seen)
+
+
+def just_made() -> Token:
+    return token("ci-apply", Scope.PLAN, Scope.WRITE, left=30 * 24 * HOUR, age=0 * HOUR)
 
 
 def tokens() -> list[Token]:
@@ -267,10 +325,13 @@ def administration(**more: Any) -> Administration:
         "report": report,
         "people": [
             Someone(
-                *("alice", "Alice", True, False, "users.yaml:5", 3),
-                *(("payments-api", "docs-preview"), 2, NOW - 4 * MINUTE),
+                *("alice", "Alice", True, False, "users.yaml:5", 4),
+                *(PLACES["alice"], 2, NOW - 4 * MINUTE),
             ),
-            Someone("bob", "bob", False, False, "users.yaml:13", 3, (), 1, NOW - 5 * HOUR),
+            Someone(
+                *("bob", "bob", False, False, "users.yaml:13", 3),
+                *(PLACES["bob"], 2, NOW - 5 * HOUR),
+            ),
             Someone("carol", "", False, True, "users.yaml:21", 0, (), 2, None),
         ],
         "revisions": [BAD, replace(GOOD, summary={"create": 6, "update": 1})],
@@ -289,7 +350,7 @@ def administration(**more: Any) -> Administration:
             )
         ],
         "leader": LEADER,
-        "use": Use(14, 100),
+        "use": Use(ALL_PLACES, EVERYBODY),
         "limit_each": 2,
     }
     return Administration(**given | more)
@@ -301,13 +362,13 @@ def _access(kind: AccessKind, user: str, ago: timedelta, reason: str = "") -> Ac
 
 def too_many() -> LimitReached:
     return LimitReached(
-        "alice may run 2 at once, and docs-preview would be number 3 "
-        "(running or waiting: payments-api, search-index)",
+        "alice may run 2 at once, and old-prototype would be number 3 "
+        "(running or waiting: payments-api, docs-preview)",
         hint="stop one first, for example 'codehub stop payments-api'",
         limit=2,
         position=3,
-        running=("payments-api", "search-index"),
-        stoppable=("payments-api", "search-index"),
+        running=PLACES["alice"],
+        stoppable=PLACES["alice"],
         owner="alice",
     )
 
@@ -322,14 +383,13 @@ def moved(shell: Shell, **changes: Any) -> Shell:
 
 OTHERS = ("payments-api", "search-index")
 QUEUED = Queued(1, 2, "alice", OTHERS, OTHERS)
-FULL = Use(1, 1, "places of yours in use")
 TODAY = moved(ALICE, section="")
 FOLLOW = "/api/v1/workspaces/payments-api/logs?follow=true"
 ODD = "listening on 8080\n\tGET / 200\n<b>not bold</b> \x1b[31mred\u202e\n"
 LOG = """\
-2026-11-01T11:58:02Z payments-api 1.4.2, built from 5c110904fbe7
-2026-11-01T11:58:02Z migrations: 0 to run, the newest is 0042_refunds
-2026-11-01T11:58:03Z listening on 0.0.0.0:8080
+2026-11-01T09:59:58Z payments-api 1.4.2, built from 5c110904fbe7
+2026-11-01T09:59:58Z migrations: 0 to run, the newest is 0042_refunds
+2026-11-01T09:59:59Z listening on 0.0.0.0:8080
 2026-11-01T11:58:41Z GET /healthz 200 in 2 ms
 2026-11-01T11:59:07Z POST /v1/payments 201 in 48 ms
 2026-11-01T11:59:09Z POST /v1/payments 409 in 11 ms: already paid
@@ -341,11 +401,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "home-done": lambda: (
         home_page(home(), moved(ALICE, flash=Flash("payments-api counts as in use from now."))).text
     ),
-    "home-member": lambda: (
-        home_page(
-            home(rows=[row(asleep())], counts={Phase.STANDBY: 1}, uses=[FULL], owners=()), BOB
-        ).text
-    ),
+    "home-member": lambda: home_page(home(owner="bob"), BOB).text,
     "home-paged": lambda: (
         home_page(
             home(paging=Paging("/", "/?after=storefront"), sought=Filter(owner="bob")), ALICE
@@ -354,10 +410,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "home-nothing": lambda: (
         home_page(home(rows=(), sought=Filter("xyz", Phase.ERROR, "bob")), ALICE).text
     ),
-    "home-empty-admin": lambda: home_page(home(rows=(), counts={}, owners=()), ALICE).text,
-    "home-empty-member": lambda: (
-        home_page(Home((), {}, [Use(0, 1, "places of yours in use")]), BOB).text
+    "home-empty-admin": lambda: (
+        home_page(Home((), {}, [Use(0, 2, YOURS), Use(0, EVERYBODY, "in all")]), ALICE).text
     ),
+    "home-empty-member": lambda: home_page(Home((), {}, [Use(0, 2, YOURS)]), BOB).text,
     "workspace": lambda: workspace_page(about(running(), older="/?before=1"), TODAY).text,
     "workspace-restoring": lambda: workspace_page(about(restoring()), TODAY).text,
     "workspace-error": lambda: workspace_page(about(lost()), TODAY).text,
@@ -370,7 +426,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "tokens": lambda: tokens_page(tokens(), moved(ALICE, section="tokens")).text,
     "tokens-made": lambda: (
         tokens_page(
-            tokens(), moved(ALICE, section="tokens"), made=Issued(tokens()[0], "chub_S3cr3t")
+            [just_made(), *tokens()],
+            moved(ALICE, section="tokens"),
+            made=Issued(just_made(), "chub_S3cr3t"),
         ).text
     ),
     "tokens-refused": lambda: (
@@ -381,7 +439,7 @@ PAGES: dict[str, Callable[[], str]] = {
         ).text
     ),
     "admin": lambda: admin_page(administration(), moved(ALICE, section="admin")).text,
-    "limit": lambda: in_frame(limit_notice("docs-preview", too_many(), "/")),
+    "limit": lambda: in_frame(limit_notice("old-prototype", too_many(), "/")),
     "refused": lambda: in_frame(
         refusal_notice(Conflict("it is being stopped", hint="try again in a moment"), "/")
     ),

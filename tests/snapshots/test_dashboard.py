@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codehub.model.states import Phase
+from codehub.model.states import DesiredState, Phase
 from codehub.model.workspace import Intent, Source
 from codehub.render.dashboard import POLICY, Flash
 from codehub.render.dashboard_assets import assets
@@ -20,6 +20,7 @@ from codehub.render.words import DECEPTIVE
 from tests.make import NOW
 from tests.snapshots import dashboard_cases as cases
 from tests.snapshots.dashboard_cases import FRAGMENTS, PAGES
+from tests.snapshots.report_cases import GOOD
 from tests.snapshots.test_plan_html import Page
 from tests.snapshots.test_report import HtmlFile, without_style
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 POINTS = {
     "home": "The specs could not be loaded",
     "home-done": "payments-api counts as in use from now.",
-    "home-member": '<b>1 of 1</b> <span class="soft">places of yours in use</span>',
+    "home-member": '<b>2 of 2</b> <span class="soft">places of yours in use</span>',
     "home-paged": 'rel="next" href="/?after=storefront"',
     "home-nothing": "No workspace is in error and has “xyz” in its name",
     "home-empty-admin": "  owner: alice",
@@ -45,7 +46,7 @@ POINTS = {
     "tokens-made": "chub_S3cr3t",
     "tokens-refused": "There is one already.",
     "admin": "unknown policy &#34;interactve&#34;",
-    "limit": 'Stop<span class="heard"> search-index</span>',
+    "limit": 'Stop<span class="heard"> docs-preview</span>',
     "refused": "It is being stopped.",
 }
 SHEETS = {"limit", "refused"}
@@ -57,6 +58,30 @@ def stable(text: str) -> str:
     """Style and script are files of their own: their names are not for this review."""
     inline = without_style(text) if "<style>" in text else text
     return re.sub(r"(/assets/\w+\.)[0-9a-f]{16}", r"\1…", inline)
+
+
+def test_the_pages_are_of_one_hub() -> None:
+    """What they say of limits, revisions and times fits together, as pictures must."""
+    fleet = {each.name: each for each in cases.fleet()}
+    taking = {
+        each.name
+        for each in fleet.values()
+        if each.intent.desired is DesiredState.RUNNING and each.status.phase is not Phase.ERROR
+    }
+    assert {name for names in cases.PLACES.values() for name in names} == taking
+    for owner, names in cases.PLACES.items():
+        assert {fleet[name].declaration.owner for name in names} == {owner}
+    people = {each.name: each for each in cases.administration().people}
+    for owner in cases.PLACES:
+        owned = [each for each in fleet.values() if each.declaration.owner == owner]
+        assert people[owner].workspaces == len(owned)
+    assert {each.spec_revision for each in fleet.values()} == {GOOD.id}
+    for each in (*fleet.values(), cases.lost()):
+        about = cases.about(each)
+        assert about.spans[-1].since == each.status.phase_changed_at
+        assert [event.at for event in about.events] == sorted(
+            (event.at for event in about.events), reverse=True
+        )
 
 
 @pytest.mark.parametrize("name", PAGES)

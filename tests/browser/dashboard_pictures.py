@@ -78,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
             (sought,) = parse_qs(urlsplit(self.path).query).get("q", [""])
             self._send("text/html; charset=utf-8", narrowed(sought).encode())
         else:
-            with suppress(BrokenPipeError):  # a browser asks for icons, and does not wait
+            with suppress(ConnectionError):  # a browser asks for icons, and does not wait
                 self.send_error(404)
 
     def _stream(self, kind: str, begin: bytes) -> None:

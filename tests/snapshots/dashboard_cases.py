@@ -303,7 +303,7 @@ def token(
 
 
 def just_made() -> Token:
-    return token("ci-apply", Scope.PLAN, Scope.WRITE, left=30 * 24 * HOUR, age=0 * HOUR)
+    return token("ci-apply", Scope.WRITE, left=30 * 24 * HOUR, age=0 * HOUR)
 
 
 def tokens() -> list[Token]:

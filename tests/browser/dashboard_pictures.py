@@ -21,6 +21,7 @@ from codehub.render.dashboard import LIVE
 from codehub.render.dashboard_assets import assets
 from tests.browser.driven import driven
 from tests.browser.pictures import packed
+from tests.browser.rendered import keep
 from tests.snapshots.dashboard_cases import FOLLOW, LOG, PAGES, narrowed
 
 if TYPE_CHECKING:
@@ -118,6 +119,11 @@ def serving() -> Iterator[str]:
             thread.join()
 
 
+def rendered() -> dict[str, str]:
+    """The pages whose pictures are in the documentation."""
+    return {name: PAGES[SHOWN[name]]() for name in KEPT}
+
+
 def main(directory: Path, names: tuple[str, ...] = KEPT) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -131,6 +137,8 @@ def main(directory: Path, names: tuple[str, ...] = KEPT) -> None:
                     tab.until(SETTLED)
                     file = directory / f"{name}-{size}-{scheme}.png"
                     file.write_bytes(packed(tab.picture()))
+    if names == KEPT:
+        keep(directory, rendered())
 
 
 if __name__ == "__main__":

@@ -13,10 +13,15 @@ from typing import Final
 from codehub.render.report_html import about_below, report_html
 from tests.browser.driven import driven
 from tests.browser.pictures import packed
+from tests.browser.rendered import keep
 from tests.snapshots import report_cases
 
 SITE: Final = "https://codehub.example.com"
 SIZES: Final = {"wide": (1400, 1240), "narrow": (390, 1100)}
+
+
+def rendered() -> dict[str, str]:
+    return {"report": report_html(report_cases.busy(), below=about_below(SITE))}
 
 
 def main(directory: Path) -> None:
@@ -26,12 +31,13 @@ def main(directory: Path) -> None:
         driven(Path(place)) as tab,
     ):
         page = Path(place) / "report.html"
-        page.write_text(report_html(report_cases.busy(), below=about_below(SITE)))
+        page.write_text(rendered()["report"])
         for size, (width, height) in SIZES.items():
             for scheme in ("light", "dark"):
                 tab.look_like(width, height, dark=scheme == "dark")
                 tab.open(page.as_uri())
                 (directory / f"{size}-{scheme}.png").write_bytes(packed(tab.picture()))
+    keep(directory, rendered())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser import pictures
+from tests.browser import dashboard_pictures, pictures, report_pictures
 from tests.browser.rendered import keep, stale
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 MADE: dict[str, tuple[str, Callable[[], Mapping[str, str]]]] = {
     "pages": (pictures.__name__, pictures.rendered),
+    "dashboard": (dashboard_pictures.__name__, dashboard_pictures.rendered),
+    "report": (report_pictures.__name__, report_pictures.rendered),
 }
 """By the name of their directory: the command that makes them, and the pages they show.
 

@@ -9,7 +9,6 @@ import signal
 import sys
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -20,12 +19,12 @@ from tests.contract.runtime_world import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from codehub.adapters.process.records import Record
     from codehub.model.runtime import VolumeRef
 
 MARKER = "codehub-root.json"
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class ProcessWorld:

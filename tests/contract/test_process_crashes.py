@@ -6,8 +6,6 @@ The crash points are all there are: before and after every call that changes the
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,12 +17,15 @@ import pytest
 
 from codehub.model.runtime import VolumeRef
 from tests.contract import process_crash
-from tests.contract.process_world import MARKER, REPOSITORY, ProcessWorld
+from tests.contract.crash_points import mortal
+from tests.contract.process_world import MARKER, ProcessWorld
 from tests.contract.runtime_world import eventually, leads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.contract.crash_points import Mortal
 
 NOW = timedelta(0)
 LISTENER = (
@@ -39,27 +40,25 @@ class Hub:
     """Gives orders to the hub that dies."""
 
     world: ProcessWorld
-    process: subprocess.Popen[str]
+    mortal: Mortal
+
+    @property
+    def place(self) -> str:
+        return self.mortal.place
 
     def dies(self, action: str, point: int, workspace_id: UUID, op_id: UUID | None = None) -> bool:
         """Whether it died at the point; False when the action was over before."""
-        order = {
-            "action": action,
-            "point": point,
-            "root": str(self.world.root),
-            "hub_id": self.world.hub_id,
-            "workspace_id": str(workspace_id),
-            "op_id": str(op_id),
-            "command": COMMAND,
-        }
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        outcome = json.loads(self.process.stdout.readline())
-        self.place = outcome["said"]
-        assert outcome["code"] != process_crash.FAILED, self.place
-        return bool(outcome["code"] == process_crash.CRASHED)
+        return self.mortal.dies(
+            {
+                "action": action,
+                "point": point,
+                "root": str(self.world.root),
+                "hub_id": self.world.hub_id,
+                "workspace_id": str(workspace_id),
+                "op_id": str(op_id),
+                "command": COMMAND,
+            }
+        )
 
 
 @pytest.fixture
@@ -69,15 +68,8 @@ def world(process_world: ProcessWorld) -> ProcessWorld:
 
 @pytest.fixture
 def hub(world: ProcessWorld) -> Iterator[Hub]:
-    with subprocess.Popen(
-        [sys.executable, "-m", process_crash.__name__],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with mortal(process_crash.__name__) as process:
         yield Hub(world, process)
-        process.communicate(timeout=60)
 
 
 def create(world: ProcessWorld) -> VolumeRef:

@@ -19,7 +19,8 @@ from codehub.adapters.process.translate import explain
 from codehub.adapters.process.volumes import Volumes
 from codehub.errors import ActionFailed, NameConflict, Unreachable
 from tests.conftest import open_directory
-from tests.contract.process_world import MARKER, REPOSITORY
+from tests.contract.crash_points import REPOSITORY
+from tests.contract.process_world import MARKER
 from tests.contract.runtime_world import new_volume, volume_names
 
 if TYPE_CHECKING:

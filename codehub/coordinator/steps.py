@@ -272,7 +272,13 @@ async def _withdraw_all(tools: Tools, job: Job) -> None:
     Before that container goes: once it is gone, nothing tells any more that it was there.
     """
     while stale := await tools.shelf.committed(job.workspace.id, job.op_id):
-        await tools.shelf.withdraw(stale.key)
+        await _withdraw(tools, stale)
+
+
+async def _withdraw(tools: Tools, meta: ArchiveMeta) -> None:
+    """Only while we lead: another leader may have archived the home anew, and that is all of it."""
+    await tools.lead.confirm()
+    await tools.shelf.withdraw(meta.key)
 
 
 async def _require_unused(tools: Tools, job: Job) -> None:
@@ -286,7 +292,7 @@ async def _require_untouched(tools: Tools, job: Job, meta: ArchiveMeta) -> None:
     try:
         await _require_unused(tools, job)
     except VolumeInUse:
-        await tools.shelf.withdraw(meta.key)
+        await _withdraw(tools, meta)
         raise
 
 

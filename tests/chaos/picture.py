@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from uuid import UUID
 
     from psycopg import AsyncConnection
@@ -76,6 +77,12 @@ class Picture:
     """The volumes that containers were launched on since the run began, in this order."""
     written: tuple[str, ...] = ()
     """The keys of the archive store that were written since then."""
+    strangers: Mapping[str, str] = field(default_factory=dict)
+    """Containers that are nobody's here, by the volume that they have."""
+    sightings: Mapping[tuple[UUID, str], datetime] = field(default_factory=dict)
+    """Who was seen working when, in Redis."""
+    remote: bool = False
+    """Whether homes are reached through copies alone."""
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -98,7 +105,9 @@ class Picture:
         }
         running = [(each.volume, str(each.op_id), each.running) for each in self.crowd]
         rows = {name: [_telling(row) for row in rows] for name, rows in self.rows.items()}
-        told = json.dumps([rows, content, running, self.sentinel], sort_keys=True)
+        seen = [(str(each), source) for each, source in self.sightings]
+        others = [self.sentinel, seen, dict(self.strangers)]
+        told = json.dumps([rows, content, running, *others], sort_keys=True)
         names: dict[str, str] = {}
         return _CHANCE.sub(lambda found: _renamed(found[0], names), told)
 

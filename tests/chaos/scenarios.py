@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from codehub.config import Settings
 from codehub.coordinator.closing import put_to_sleep
@@ -15,8 +18,10 @@ from codehub.coordinator.pace import attempt
 from codehub.coordinator.ttl import TtlRunner
 from codehub.core.keys import meta_key
 from codehub.model.decision import DISCARD_DATA
+from codehub.model.runtime import ContainerSeen, VolumeRef
 from codehub.model.states import DesiredState, ErrorReason, Phase, RecoverMode
 from tests.chaos.invariants import is_tidy, told
+from tests.chaos.script import Crash, Fault, Script
 from tests.chaos.stage import ARCHIVES, FILE
 from tests.coordination.hub import Term
 
@@ -135,6 +140,78 @@ async def _away(stage: Stage) -> None:
     stage.work = None
 
 
+async def _crashed(stage: Stage) -> None:
+    """It ran, and ended by itself."""
+    await _awake(stage)
+    stage.runtime.crash((await stage.row()).id)
+
+
+async def _half_restored(stage: Stage) -> None:
+    """A leader died in the middle of a restore, and a home of the past lies beside."""
+    await _archived(stage)
+    await stage.want(DesiredState.STANDBY)
+    await _die_before(stage, "job.finish")
+    row = await stage.row()
+    stray = stage.runtime.path(VolumeRef(row.id, 1))
+    assert row.status.home_store_key not in (None, stray.name)
+    stray.mkdir()
+    (stray / FILE).write_text("what a home held long ago")
+
+
+async def _archived_unrecorded(stage: Stage) -> None:
+    """A leader died when the archive was committed, and before anything led to it."""
+    await _asleep(stage)
+    await stage.want(DesiredState.ARCHIVED)
+    await _die_before(stage, "database.status.ARCHIVED")
+    assert _commits(stage)
+
+
+async def _container_came_back(stage: Stage) -> None:
+    """Somebody works in a home again whose archive is committed."""
+    await _archived_unrecorded(stage)
+    row = await stage.row()
+    stage.runtime.containers[row.id] = ContainerSeen(
+        row.id, running=True, op_id=uuid4(), volume=row.status.home_store_key
+    )
+    await stage.type("typed after it was archived")
+
+
+async def _stranger_came(stage: Stage) -> None:
+    """The same in a container that is none of the hub's."""
+    await _archived_unrecorded(stage)
+    home = (await stage.look())["home_store_key"]
+    stage.runtime.strangers[home] = "an admin's own"
+    await stage.type("typed after it was archived")
+
+
+async def _leave(stage: Stage) -> None:
+    """The stranger goes as soon as nothing counts any more that was archived before."""
+    if not _commits(stage):
+        stage.runtime.strangers.clear()
+
+
+def _commits(stage: Stage) -> list[str]:
+    """The archives that count, recorded or not."""
+    found = stage.root / ARCHIVES
+    keys = [str(each.relative_to(found)) for each in found.rglob("*.zst")]
+    return [each for each in keys if (found / meta_key(each)).exists()]
+
+
+async def _die_before(stage: Stage, call: str) -> None:
+    script = Script()
+    script.named[call] = Fault.BEFORE
+    with suppress(Crash):
+        async with stage.term(script) as term:
+            await term.settle()
+    assert script.struck
+
+
+async def _far_away(stage: Stage) -> None:
+    """Only the engine reaches the home."""
+    await _asleep(stage)
+    stage.runtime.remote = True
+
+
 async def _discard(stage: Stage) -> None:
     await stage.want(DesiredState.DELETED)
     await stage.conn.execute("UPDATE workspaces SET recover_requested = %s", (DISCARD_DATA,))
@@ -222,10 +299,26 @@ async def _idle(stage: Stage) -> None:
     await stage.conn.execute(DAY_LATER)
 
 
+async def _idle_and_flushed(stage: Stage) -> None:
+    """Redis has lost its mark, and knows again who worked yesterday; work without them counts."""
+    await _idle(stage)
+    await stage.conn.execute("UPDATE workspaces SET busy_cpu = 25")
+    stage.signals.flush()
+    seen = {((await stage.row()).id, "input"): timedelta(days=1)}
+    await stage.signals.record_activity(seen)
+
+
 async def _look_for_idleness(term: Term) -> None:
-    assert term.signals is not None
-    args = (term.signals, term.world.runtimes, IMPATIENT, term.failures, term.hints)
-    await attempt("ttl", TtlRunner(term.lead, *args).tick, term.failures)
+    if term.idleness is None:
+        assert term.signals is not None
+        args = (term.signals, term.world.runtimes, IMPATIENT, term.failures, term.hints)
+        term.idleness = TtlRunner(term.lead, *args)
+    await attempt("ttl", term.idleness.tick, term.failures)
+
+
+async def _an_hour_passes(stage: Stage) -> None:
+    """For the runtime: so long after a look at its work comes the next."""
+    stage.runtime.ahead += timedelta(hours=1)
 
 
 async def _watch_idleness(term: Term) -> None:
@@ -243,10 +336,15 @@ SCENARIOS = (
     Scenario("provision", _declared, _want(DesiredState.STANDBY), Phase.STANDBY),
     Scenario("archive nothing", _declared, _want(DesiredState.ARCHIVED), Phase.ARCHIVED),
     Scenario("start", _asleep, _want(DesiredState.RUNNING), Phase.RUNNING),
+    Scenario("start after a crash", _crashed, _go_on, Phase.RUNNING),
     Scenario("stop", _awake, _want(DesiredState.STANDBY), Phase.STANDBY),
     Scenario("archive", _asleep, _want(DesiredState.ARCHIVED), Phase.ARCHIVED),
     Scenario("archive again", _restored, _want(DesiredState.ARCHIVED), Phase.ARCHIVED),
+    Scenario("archive what is used again", _container_came_back, _go_on, Phase.ARCHIVED),
+    Scenario("archive beside a stranger", _stranger_came, _go_on, Phase.ARCHIVED, meanwhile=_leave),
+    Scenario("archive far away", _far_away, _want(DesiredState.ARCHIVED), Phase.ARCHIVED),
     Scenario("restore", _archived, _want(DesiredState.STANDBY), Phase.STANDBY),
+    Scenario("restore beside a stray", _half_restored, _go_on, Phase.STANDBY),
     Scenario("delete", _asleep, _want(DesiredState.DELETED), Phase.DELETED),
     Scenario("undelete", _deleted, _wanted_again, Phase.RUNNING),
     Scenario("recover", _failed, _recover(RecoverMode.PLAIN), Phase.RUNNING),
@@ -262,6 +360,14 @@ SCENARIOS = (
     Scenario("discard data", _away, _discard, Phase.DELETED, also=_is_kept, meanwhile=_bring_back),
     Scenario("shut down", _awake, _go_on, Phase.RUNNING, act=_put_to_sleep),
     Scenario("fall asleep", _idle, _go_on, Phase.STANDBY, _watch_idleness),
+    Scenario(
+        "fall asleep after a flush",
+        _idle_and_flushed,
+        _go_on,
+        Phase.STANDBY,
+        _watch_idleness,
+        meanwhile=_an_hour_passes,
+    ),
     Scenario(
         "collect", _archived_twice, _go_on, Phase.ARCHIVED, _collect_and_look, also=_one_archive
     ),

@@ -173,6 +173,9 @@ class Stage:
             beside=tuple(self.runtime.beside),
             mounts=tuple(self.runtime.mounts),
             written=tuple(self.written),
+            strangers=dict(self.runtime.strangers),
+            sightings=dict(self.signals.members),
+            remote=self.runtime.remote,
         )
 
     async def put_back(
@@ -183,7 +186,9 @@ class Stage:
         picture.put_files(self.root, kept, keep_uploads=keep_uploads)
         self.runtime.containers = dict(kept.containers)
         self.runtime.beside = [*kept.beside]
-        self.signals.begin_with(kept.sentinel)
+        self.runtime.strangers = dict(kept.strangers)
+        self.runtime.remote = kept.remote
+        self.signals.begin_with(kept.sentinel, kept.sightings)
         self.runtime.failing.clear()
         self.runtime.mounts.clear()
         self.runtime.away = False

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codehub.coordinator import steps
@@ -21,16 +22,15 @@ from codehub.jobs.archive import archive, archive_nothing
 from codehub.jobs.progress import Progress
 from codehub.jobs.restore import Limits, restore
 from codehub.jobs.volume import empty_volume
+from codehub.model.runtime import EngineCopy
 from tests.chaos.seams import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
     from types import TracebackType
 
     from codehub.jobs.tarchild import TarChild
     from codehub.model.archive import ArchiveKey, ArchiveMeta, ArchiveSubject
-    from codehub.model.runtime import EngineCopy
     from codehub.ports import ObjectStore
     from tests.chaos.script import Script
 
@@ -56,7 +56,7 @@ class ThreadMover:
         report: Callable[[Mapping[str, object]], None],
     ) -> ArchiveMeta:
         await self._tell(report)
-        return await self._run(archive, self._store, volume, key, subject, _silent())
+        return await self._run(archive, self._store, _path(volume), key, subject, _silent())
 
     async def archive_nothing(self, key: ArchiveKey, subject: ArchiveSubject) -> ArchiveMeta:
         return await self._run(archive_nothing, self._store, key, subject, _silent())
@@ -70,7 +70,7 @@ class ThreadMover:
     ) -> ArchiveMeta:
         await self._tell(report)
         limits = Limits(sha256=sha256)
-        return await self._run(restore, self._store, volume, key, _silent(), limits)
+        return await self._run(restore, self._store, _path(volume), key, _silent(), limits)
 
     async def close(self) -> None:
         """Until no thread is left; they end at their next call once the script is dead."""
@@ -88,6 +88,11 @@ class ThreadMover:
         _script.set(self._script)
         call = partial(copy_context().run, job, *args)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+
+def _path(volume: Path | EngineCopy) -> Path:
+    """What a copy holds lies in a directory here as well."""
+    return Path(volume.directory) if isinstance(volume, EngineCopy) else volume
 
 
 def _silent() -> Progress:

@@ -13,14 +13,22 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from codehub.errors import ActionFailed, Unreachable, VolumeInUse
-from codehub.model.runtime import ContainerSeen, Listing, Stats, Upstream, VolumeRef, VolumeSeen
+from codehub.model.runtime import (
+    ContainerSeen,
+    EngineCopy,
+    Listing,
+    Stats,
+    Upstream,
+    VolumeRef,
+    VolumeSeen,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
     from uuid import UUID
 
-    from codehub.model.runtime import EngineCopy, StartRequest
+    from codehub.model.runtime import StartRequest
 
 
 class FastRuntime:
@@ -29,7 +37,8 @@ class FastRuntime:
     `failing` makes every start of a workspace fail, `away` makes the whole runtime give no answer,
     `strangers` are containers that are not the hub's, by the volume that they have. `beside` are
     containers that run though another one has their name, or nobody: as on a real machine, nothing
-    but the steps of a start prevents them. `ahead` is how far its clock is from ours.
+    but the steps of a start prevents them. `ahead` is how far its clock is from ours. One that is
+    `remote` gives out no paths: homes are reached through copies.
     """
 
     def __init__(self, root: Path) -> None:
@@ -41,6 +50,7 @@ class FastRuntime:
         self.starts: list[UUID] = []
         self.failing: dict[UUID, str] = {}
         self.away = False
+        self.remote = False
         self.ahead = timedelta(0)
         self.lists = 0
 
@@ -127,7 +137,7 @@ class FastRuntime:
     async def volume_path(self, ref: VolumeRef) -> Path | None:
         self._require_answer()
         path = self.path(ref)
-        return path if path.is_dir() else None
+        return path if path.is_dir() and not self.remote else None
 
     async def require_unused(self, ref: VolumeRef) -> None:
         self._require_answer()
@@ -139,7 +149,8 @@ class FastRuntime:
 
     async def open_copy(self, ref: VolumeRef) -> EngineCopy:
         self._require_answer()
-        raise ActionFailed(f"the volume {ref.name} is not there")
+        self._require_volume(ref)
+        return EngineCopy("here", ref.name, str(self.path(ref)))
 
     async def close_copy(self, copy: EngineCopy) -> None:
         self._require_answer()

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
 
+    from codehub.coordinator.ttl import TtlRunner
     from codehub.model.states import DesiredState
     from codehub.model.workspace import Declaration, Workspace
     from codehub.ports import Mover, ObjectStore, Signals
@@ -67,6 +68,8 @@ class Term:
     """The test's own connection, beside those of the leader."""
     signals: Signals | None = None
     pulls: Pulls = field(default_factory=Pulls)
+    idleness: TtlRunner | None = None
+    """The one look for idleness of this term, where there is one: it remembers who worked."""
 
     async def settle(self, passes: int = 60) -> None:
         """Pass after pass, acts carried to their ends in between, until nothing moves any more."""

@@ -74,9 +74,11 @@ class MemorySignals:
         self.members, self.sentinel = dict(self._saved[0]), self._saved[1]
         self.run += 1
 
-    def begin_with(self, sentinel: str | None) -> None:
-        """Another story: it answers, and knows nothing but its mark."""
-        self.members, self.sentinel, self.down = {}, sentinel, False
+    def begin_with(
+        self, sentinel: str | None, members: Mapping[tuple[UUID, str], datetime]
+    ) -> None:
+        """Another story: it answers, and knows its mark and who was seen."""
+        self.members, self.sentinel, self.down = dict(members), sentinel, False
         self.save()
 
     def pass_time(self, by: timedelta) -> None:

@@ -22,9 +22,9 @@ HARMLESS = {
     *("collections", "concurrent.futures", "contextlib", "contextvars", "dataclasses", "datetime"),
     *("enum", "errno", "functools", "gc", "hashlib", "heapq", "hmac", "ipaddress", "itertools"),
     *("json", "logging", "math", "operator", "os.path", "pathlib", "queue", "random", "re"),
-    *("secrets", "stat", "threading", "time", "traceback", "types", "typing", "urllib.parse"),
-    *("uuid", "jinja2", "markupsafe", "prometheus_client", "psycopg", "pydantic", "sqlalchemy"),
-    *("sqlmodel", "structlog", "yaml", "zstandard"),
+    *("secrets", "shlex", "stat", "threading", "time", "traceback", "types", "typing"),
+    *("urllib.parse", "uuid", "jinja2", "markupsafe", "prometheus_client", "psycopg", "pydantic"),
+    *("sqlalchemy", "sqlmodel", "structlog", "yaml", "zstandard"),
 }
 """What reaches nothing by itself."""
 DOORS = {

@@ -109,13 +109,14 @@ async def stop(tools: Tools, job: Job) -> None:
 
 
 async def archive(tools: Tools, job: Job) -> None:
-    """Stream, commit, record and retire together, then delete; each step finds the one before."""
+    """Stream, commit, record and retire together, then delete.
+
+    What an earlier try committed is not taken over: nobody knows who used the home since.
+    """
     if job.workspace.status.home_store_key is not None:
         if job.things.container is not None:
-            await _withdraw_all(tools, job)
             await _stop(tools, job)
-        meta = await tools.shelf.committed(job.workspace.id, job.op_id)
-        meta = meta or await _archive_home(tools, job)
+        meta = await _archive_home(tools, job)
         await _require_untouched(tools, job, meta)
         # The home goes for it: an archive in another hub's store, or a lost one's, is none.
         await meet_store(tools.lead, tools.shelf.store)
@@ -266,21 +267,6 @@ async def _archive_home(tools: Tools, job: Job) -> ArchiveMeta:
     return meta
 
 
-async def _withdraw_all(tools: Tools, job: Job) -> None:
-    """What was archived before a container used the home is no complete copy of it.
-
-    Before that container goes: once it is gone, nothing tells any more that it was there.
-    """
-    while stale := await tools.shelf.committed(job.workspace.id, job.op_id):
-        await _withdraw(tools, stale)
-
-
-async def _withdraw(tools: Tools, meta: ArchiveMeta) -> None:
-    """Only while we lead: another leader may have archived the home anew, and that is all of it."""
-    await tools.lead.confirm()
-    await tools.shelf.withdraw(meta.key)
-
-
 async def _require_unused(tools: Tools, job: Job) -> None:
     """By anybody: a container that was renamed, or that an admin made, writes as ours does."""
     await tools.lead.confirm()
@@ -288,11 +274,14 @@ async def _require_unused(tools: Tools, job: Job) -> None:
 
 
 async def _require_untouched(tools: Tools, job: Job, meta: ArchiveMeta) -> None:
-    """An archive of a home that was in use meanwhile is no complete copy of it."""
+    """An archive of a home that was in use meanwhile is no complete copy of it.
+
+    It can be taken back whoever leads by now: nobody else ever records what this act made.
+    """
     try:
         await _require_unused(tools, job)
     except VolumeInUse:
-        await _withdraw(tools, meta)
+        await tools.shelf.withdraw(meta.key)
         raise
 
 

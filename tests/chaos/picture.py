@@ -83,6 +83,8 @@ class Picture:
     """Who was seen working when, in Redis."""
     remote: bool = False
     """Whether homes are reached through copies alone."""
+    expects_stranger: bool = False
+    """Whether somebody takes the home when the engine has given a copy of it."""
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -106,7 +108,7 @@ class Picture:
         running = [(each.volume, str(each.op_id), each.running) for each in self.crowd]
         rows = {name: [_telling(row) for row in rows] for name, rows in self.rows.items()}
         seen = [(str(each), source) for each, source in self.sightings]
-        others = [self.sentinel, seen, dict(self.strangers)]
+        others = [self.sentinel, seen, dict(self.strangers), self.expects_stranger]
         told = json.dumps([rows, content, running, *others], sort_keys=True)
         names: dict[str, str] = {}
         return _CHANCE.sub(lambda found: _renamed(found[0], names), told)

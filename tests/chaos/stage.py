@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codehub.adapters.localstore import LocalStore
@@ -28,11 +29,11 @@ from tests.integration.ttl_world import MemorySignals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
     from psycopg import AsyncConnection
     from psycopg.rows import DictRow
 
+    from codehub.model.runtime import EngineCopy
     from codehub.model.states import DesiredState
     from codehub.model.workspace import Workspace
 
@@ -128,6 +129,16 @@ class Stage:
         (path / FILE).write_text(text)
         self.work = text
 
+    def expect_stranger(self) -> None:
+        """In a container that is none of the hub's, and only the engine reaches the home."""
+        self.runtime.remote = True
+        self.runtime.let_in = self._let_in
+
+    def _let_in(self, copy: EngineCopy) -> None:
+        self.runtime.strangers[copy.container] = "an admin's own"
+        self.work = "typed by a stranger"
+        (Path(copy.directory) / FILE).write_text(self.work)
+
     def hide(self, home: str) -> None:
         """Its disk is away, or somebody moved it by hand."""
         (self.root / ELSEWHERE).mkdir(exist_ok=True)
@@ -176,6 +187,7 @@ class Stage:
             strangers=dict(self.runtime.strangers),
             sightings=dict(self.signals.members),
             remote=self.runtime.remote,
+            expects_stranger=self.runtime.let_in is not None,
         )
 
     async def put_back(
@@ -188,6 +200,7 @@ class Stage:
         self.runtime.beside = [*kept.beside]
         self.runtime.strangers = dict(kept.strangers)
         self.runtime.remote = kept.remote
+        self.runtime.let_in = self._let_in if kept.expects_stranger else None
         self.signals.begin_with(kept.sentinel, kept.sightings)
         self.runtime.failing.clear()
         self.runtime.mounts.clear()

@@ -142,6 +142,34 @@ async def test_recording_an_archive_before_the_volume_goes(
     )
 
 
+async def work_between_two_tries(theatre: Theatre, stage: Stage) -> None:
+    """A leader dies with its archive unrecorded; somebody mounts the home by hand, and goes."""
+    await theatre.set_up(stage, BY_NAME["archive"])
+    script = Script()
+    script.named["database.status.ARCHIVED"] = Fault.BEFORE
+    await theatre.lead(stage, BY_NAME["archive"], script)
+    await stage.type("typed while nobody led")
+    await stage.settle()
+    await check(stage)
+
+
+async def test_taking_over_no_archive_of_an_earlier_try(
+    theatre: Theatre, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive_home = steps._archive_home
+
+    async def take_over(tools: Tools, job: Job) -> Any:
+        found = await tools.shelf.committed(job.workspace.id, job.op_id)
+        return found or await archive_home(tools, job)
+
+    def remove() -> None:
+        monkeypatch.setattr(steps, "_archive_home", take_over)
+
+    await holds_and_then_fails(
+        theatre, stage, work_between_two_tries, remove, "I1, I7: not in the archive"
+    )
+
+
 # Two leaders
 
 

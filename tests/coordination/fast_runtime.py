@@ -38,7 +38,8 @@ class FastRuntime:
     `strangers` are containers that are not the hub's, by the volume that they have. `beside` are
     containers that run though another one has their name, or nobody: as on a real machine, nothing
     but the steps of a start prevents them. `ahead` is how far its clock is from ours. One that is
-    `remote` gives out no paths: homes are reached through copies.
+    `remote` gives out no paths: homes are reached through copies; `let_in` is told, once, of the
+    first that is given back.
     """
 
     def __init__(self, root: Path) -> None:
@@ -51,6 +52,7 @@ class FastRuntime:
         self.failing: dict[UUID, str] = {}
         self.away = False
         self.remote = False
+        self.let_in: Callable[[EngineCopy], None] | None = None
         self.ahead = timedelta(0)
         self.lists = 0
 
@@ -154,6 +156,9 @@ class FastRuntime:
 
     async def close_copy(self, copy: EngineCopy) -> None:
         self._require_answer()
+        let_in, self.let_in = self.let_in, None
+        if let_in is not None:
+            let_in(copy)
 
     async def upstream(self, workspace_id: UUID) -> Upstream | None:
         return Upstream("127.0.0.1", 1) if workspace_id in self.containers else None

@@ -124,6 +124,14 @@ class Tab:
 
     def open(self, url: str) -> None:
         """Go there, as if it were typed."""
+        self._go(url)
+        # A browser lets go of everything when a network of the machine comes or goes, as those of
+        # containers do in other tests.
+        ends = time.monotonic() + PATIENCE
+        while self.value("location.protocol") == "chrome-error:" and time.monotonic() < ends:
+            self._go(url)
+
+    def _go(self, url: str) -> None:
         self.ask("Page.navigate", url=url, transitionType="typed")
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """All pages, the script, and somebody to follow who has nothing new to tell."""
+    """All pages, the script, and somebody to follow who has nothing new to tell.
+
+    A page that loads itself again asks for the address it would have at a hub: it stays the same.
+    """
 
     closing: threading.Event
+    shown: list[str]
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -33,7 +37,10 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             self.closing.wait()
         else:
-            self._send("text/html; charset=utf-8", PAGES[self.path.removeprefix("/")]())
+            name = self.path.removeprefix("/")
+            if name in PAGES:
+                self.shown[:] = [name]
+            self._send("text/html; charset=utf-8", PAGES[self.shown[0]]())
 
     def _send(self, kind: str, text: str) -> None:
         self.send_response(200)
@@ -50,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
 def serving() -> Iterator[str]:
     """The address of the site, as long as the block lasts."""
     closing = threading.Event()
-    handler = type("Site", (Handler,), {"closing": closing})
+    handler = type("Site", (Handler,), {"closing": closing, "shown": []})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever)

@@ -9,8 +9,9 @@ import os
 import signal
 from contextlib import contextmanager
 from dataclasses import replace
+from errno import ENOSPC
 from threading import Event
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import pytest
 
@@ -52,13 +53,27 @@ class Machine(NamedTuple):
     def full_but_for(self, left: int) -> Iterator[None]:
         """Inside, its disk has room for so many bytes."""
         filler = data_of(self.engine.directory) / "filler"
-        free = os.statvfs(filler.parent)
-        with filler.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - left)
         try:
+            with filler.open("wb") as file:
+                _fill(file, left)
             yield
         finally:
             filler.unlink()
+
+
+def _fill(file: BinaryIO, left: int) -> None:
+    """What others write meanwhile has its part of the room: then what is left is seen anew."""
+    while (more := _free(file) - left) > 0:
+        try:
+            os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), more)
+        except OSError as error:
+            if error.errno != ENOSPC:
+                raise
+
+
+def _free(file: BinaryIO) -> int:
+    found = os.statvfs(file.fileno())
+    return found.f_bavail * found.f_frsize
 
 
 @pytest.fixture(scope="module")

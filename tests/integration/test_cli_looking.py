@@ -116,7 +116,7 @@ def test_explain_tells_what_is_stored(place: Place) -> None:
     assert "api has been STANDBY for 1h" in ran.out
     assert "stopped by alice 1h ago" in ran.out
     assert ": lunch" in ran.out
-    assert "host-1 leads" in ran.out
+    assert "host-1 has led for" in ran.out
     assert "epoch 1" in ran.out
 
 

@@ -393,7 +393,11 @@ async def test_a_question_under_way_does_not_let_the_lock_go_before_that(
     done: list[int] = []
     asked = asyncio.Event()
 
+    holds_lock = vars(leader_module)["holds_lock"]
+
     async def ask_for_long(conn: Any, lock: Lock) -> bool:
+        if not candidate.leader.leads:
+            return bool(await holds_lock(conn, lock))
         asked.set()
         await conn.execute("SELECT pg_sleep(60)")
         return True

@@ -35,7 +35,7 @@ from codehub.store.sessions import write_seen
 from codehub.store.tokens import write_used
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from codehub.config import Settings
     from codehub.model.access import Claim, Identity
@@ -157,10 +157,8 @@ class Identities:
     def use(self, identity: Identity) -> None:
         """What lasts shows that a login is in use, without a request that would."""
         now = self._clock()
-        for claim in self._known.about(identity.id):
-            entry = self._known.ask(claim)[1]
-            if entry is not None and entry.identity.id == identity.id:
-                entry.seen = now
+        for entry in self._entries(identity):
+            entry.seen = now
 
     def hold(self, identity: Identity, hang_up: Callable[[], None]) -> Callable[[], None]:
         """Have `hang_up` called when this login or token ends; call what is returned at the end."""
@@ -173,10 +171,8 @@ class Identities:
 
         What a change was told of is as before, until it is read.
         """
-        for claim in self._known.about(identity.id):
-            entry = self._known.ask(claim)[1]
-            if entry is not None and entry.identity.id == identity.id:
-                return entry.identity
+        for entry in self._entries(identity):
+            return entry.identity
         return next((each for each in self._changed.values() if each.id == identity.id), None)
 
     async def run(self) -> None:
@@ -253,6 +249,13 @@ class Identities:
             self._known.refuse(claim)
         if before is not None and (found is None or _lost(before, found.identity)):
             self._open.end(before.id)
+
+    def _entries(self, identity: Identity) -> Iterator[Entry]:
+        """What is known of this very login, and still holds."""
+        for claim in self._known.about(identity.id):
+            entry = self._known.ask(claim)[1]
+            if entry is not None and entry.identity.id == identity.id:
+                yield entry
 
     def _lives(self, identity: Identity) -> bool:
         """Whether its end, should it come, is still to be told."""
